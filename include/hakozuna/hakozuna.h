@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hakozuna's direct API: the same heap that answers malloc, under names of its own. It works beside any other
+ * malloc in the same process; blocks of one must not be freed with the other (they are reported, never passed on).
+ *
+ * Every function may be called from every thread at any time, also before constructors and after exit handlers.
+ * None is async-signal-safe.
+ */
+#ifndef HAKOZUNA_HAKOZUNA_H
+#define HAKOZUNA_HAKOZUNA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HZ_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define HZ_API __attribute__((visibility("default")))
+#else
+#define HZ_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Allocate at least `size` bytes, aligned to 16. malloc(0) gives a unique pointer.
+ * NULL and errno = ENOMEM when memory cannot be had or size exceeds PTRDIFF_MAX. */
+HZ_API void* hz_malloc(size_t size);
+
+/* Allocate count * size zeroed bytes; NULL and ENOMEM when the product overflows. */
+HZ_API void* hz_calloc(size_t count, size_t size);
+
+/* Resize. The content is kept up to the smaller size; on failure the old block is intact.
+ * realloc(NULL, n) is malloc(n); realloc(p, 0) frees p and returns NULL, as glibc does. */
+HZ_API void* hz_realloc(void* ptr, size_t size);
+
+/* Allocate `size` bytes at a power-of-two `alignment` up to 2^30; NULL and EINVAL for any other alignment. */
+HZ_API void* hz_aligned_alloc(size_t alignment, size_t size);
+
+/* Free a block; NULL is ignored; errno is kept. Any pointer that is not a live block of this heap is reported
+ * (see HZ_ON_INVALID) and left alone. */
+HZ_API void hz_free(void* ptr);
+
+/* Free, with the size (and alignment) that was asked for; a size that cannot be true is reported. */
+HZ_API void hz_free_sized(void* ptr, size_t size);
+HZ_API void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size);
+
+/* Bytes usable in the block, constant for its life; 0 for NULL. */
+HZ_API size_t hz_usable_size(const void* ptr);
+
+/* 1 if ptr is the address of a slot of this heap (live or free), 0 if it is not. Never reports. */
+HZ_API int hz_owns(const void* ptr);
+
+/* Give every free page that can be found back to the operating system, keeping at least `pad` bytes of it.
+ * 1 if pages were given back, 0 if there were none. */
+HZ_API int hz_trim(size_t pad);
+
+/* What the heap did and holds. Bytes count slots, that is, sizes rounded up to their class.
+ *   held      = live + cached          (slots out of their spans)
+ *   cached    = slots in thread bins, remote outboxes, stashes and central lists
+ *   remote_sent = remote_collected + remote_waiting   (frees still in a thread's outbox are not sent yet)
+ * The alloc_ and free_ counts stand still at 0 unless `counting` is 1 (HZ_STATS=1 or =json at start): the fast path
+ * carries no counters. */
+typedef struct hz_stats_t {
+  uint64_t counting;
+  uint64_t alloc_small, alloc_medium, alloc_large; /* up to 2 KiB, up to 64 KiB, above */
+  uint64_t free_small, free_medium, free_large;
+  uint64_t refills, flushes;
+  uint64_t remote_sent, remote_collected, remote_waiting;
+  uint64_t spans_acquired, spans_retired, purges;
+  uint64_t bytes_held, bytes_live, bytes_cached;
+  uint64_t bytes_dirty;    /* free in the arena, still backed by memory */
+  uint64_t bytes_purged;   /* given back to the operating system so far */
+  uint64_t bytes_metadata; /* the heap's own, touched */
+  uint64_t bytes_peak;     /* highest bytes in spans so far */
+  uint64_t threads;        /* thread heaps alive */
+} hz_stats_t;
+
+/* Fill *out; `size` is sizeof(hz_stats_t) as the caller knows it (older callers get their prefix). */
+HZ_API void hz_stats(hz_stats_t* out, size_t size);
+
+HZ_API const char* hz_version(void); /* "0.1.0" */
+HZ_API const char* hz_line(void);    /* "hz3" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

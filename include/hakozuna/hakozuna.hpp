@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// C++ on top of the direct API: a polymorphic memory resource and a standard allocator.
+// Both throw std::bad_alloc on exhaustion; both are stateless, any thread may use them.
+// Works with and without RTTI.
+#ifndef HAKOZUNA_HAKOZUNA_HPP
+#define HAKOZUNA_HAKOZUNA_HPP
+
+#include <cstddef>
+#include <limits>
+#include <memory_resource>
+#include <new>
+
+#include "hakozuna/hakozuna.h"
+
+namespace hakozuna {
+
+namespace detail {
+inline constexpr std::size_t kNaturalAlignment = 16;
+
+inline void* allocate(std::size_t bytes, std::size_t alignment) {
+  void* p = alignment <= kNaturalAlignment ? hz_malloc(bytes) : hz_aligned_alloc(alignment, bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+inline void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+  if (alignment <= kNaturalAlignment) {
+    hz_free_sized(p, bytes);
+  } else {
+    hz_free_aligned_sized(p, alignment, bytes);
+  }
+}
+}  // namespace detail
+
+// The one resource of the process; see resource().
+class memory_resource final : public std::pmr::memory_resource {
+ public:
+  static std::pmr::memory_resource* instance() noexcept {
+    // Never destroyed, so containers in static storage may outlive main.
+    alignas(memory_resource) static unsigned char storage[sizeof(memory_resource)];
+    static auto* const the_one = ::new (static_cast<void*>(storage)) memory_resource;
+    return the_one;
+  }
+
+ private:
+  memory_resource() = default;
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override { return detail::allocate(bytes, alignment); }
+  void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+    detail::deallocate(p, bytes, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
+// std::pmr::vector<int> v(hakozuna::resource());
+inline std::pmr::memory_resource* resource() noexcept { return memory_resource::instance(); }
+
+// std::vector<int, hakozuna::allocator<int>> v;
+template <class T>
+struct allocator {
+  using value_type = T;
+
+  allocator() noexcept = default;
+  template <class U>
+  allocator(const allocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor): the standard asks for it
+
+  T* allocate(std::size_t n) {
+    if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(detail::allocate(n * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* p, std::size_t n) noexcept { detail::deallocate(p, n * sizeof(T), alignof(T)); }
+
+  friend bool operator==(const allocator&, const allocator&) noexcept { return true; }
+};
+
+}  // namespace hakozuna
+#endif

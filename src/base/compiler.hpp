@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What differs between compilers and builds, in one place. Everything else in src/ uses `if constexpr` on the
+// constants defined here. Costs nothing.
+#pragma once
+
+#define HZ_INLINE inline __attribute__((always_inline))
+// A slow path: never inlined, so that the fast path that tail-calls it needs no frame.
+#define HZ_SLOW __attribute__((noinline))
+#define HZ_COLD __attribute__((noinline, cold))
+#define HZ_LIKELY(x) __builtin_expect(static_cast<bool>(x), 1)
+#define HZ_UNLIKELY(x) __builtin_expect(static_cast<bool>(x), 0)
+#define HZ_EXPORT extern "C" __attribute__((visibility("default")))
+
+#if defined(__SANITIZE_THREAD__)
+#define HZ_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HZ_TSAN 1
+#endif
+#endif
+
+namespace hz {
+
+#if defined(HZ_DEBUG) && HZ_DEBUG
+inline constexpr bool kDebug = true;
+inline constexpr const char* kBuildKind = "debug";
+#else
+inline constexpr bool kDebug = false;
+inline constexpr const char* kBuildKind = "release";
+#endif
+
+#if defined(HZ_TSAN)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+#if defined(__clang__)
+inline constexpr const char* kCompiler = "clang-" __clang_version__;
+#else
+inline constexpr const char* kCompiler = "gcc-" __VERSION__;
+#endif
+
+// Tell the core that we spin.
+HZ_INLINE void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// An invariant of ours, not of the caller: checked in debug builds only.
+HZ_INLINE void check(bool holds) {
+  if constexpr (kDebug) {
+    if (!holds) __builtin_trap();
+  }
+}
+
+}  // namespace hz

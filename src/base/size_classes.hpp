@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Size classes: steps of 16 bytes to 128, then four per doubling to 4 MiB; waste inside a block is at most 1/5 of it.
+// Bin 0 means "nothing", so that a zero tag is never a class. Used by every box; the hot lookup is one load from a
+// table of 2 KiB (no branch on the size, which mixes unpredictably), the scan is for what lies above.
+//
+//   16-byte slots ... 64 KiB: one granule per span, floor(64 KiB / slot) slots
+//   above 64 KiB ... 4 MiB:   one slot per span of whole granules
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace hz {
+
+using Bin = unsigned;
+
+inline constexpr std::size_t kSmallMax = 2 * kKiB;
+inline constexpr std::size_t kMediumMax = 64 * kKiB;
+inline constexpr std::size_t kLargeMax = 4 * kMiB;
+inline constexpr std::size_t kTableMax = 32 * kKiB;
+inline constexpr std::size_t kMinAlign = 16;
+
+// Sizes 1 to kLargeMax. The bit scan: four classes per doubling, the two bits below the highest choose among them.
+HZ_INLINE constexpr Bin scan_bin(std::size_t size) {
+  const std::size_t m = size - 1;
+  const unsigned b = log2_floor(m | 64);
+  return static_cast<Bin>(m >> (b - 2)) + (b - 6) * 4 + 1;
+}
+
+inline constexpr Bin kLastSmallBin = scan_bin(kSmallMax);
+inline constexpr Bin kLastMediumBin = scan_bin(kMediumMax);
+inline constexpr Bin kLastBin = scan_bin(kLargeMax);
+inline constexpr Bin kHugeBin = kLastBin + 1;  // mapped as a run of its own, never cached
+inline constexpr unsigned kBins = kLastBin + 1;
+
+struct ClassTables {
+  std::array<std::uint8_t, kTableMax / kMinAlign> bin_of{};   // by (size - 1) / 16
+  std::array<std::uint32_t, kBins> size{};
+  std::array<std::uint32_t, kBins> reciprocal{};              // ceil(2^32 / size), sizes of one granule at most
+};
+
+consteval ClassTables make_class_tables() {
+  ClassTables t;
+  for (std::size_t i = 0; i < t.bin_of.size(); ++i) t.bin_of[i] = static_cast<std::uint8_t>(scan_bin((i + 1) * kMinAlign));
+  for (Bin bin = 1; bin < kBins; ++bin) {
+    const unsigned step = bin - 1;
+    const std::size_t size = step < 8 ? (step + 1) * kMinAlign : (5 + (step & 3)) << (((step - 8) >> 2) + 5);
+    t.size[bin] = static_cast<std::uint32_t>(size);
+    const std::uint64_t divisor = size < kGranule ? size : kGranule;
+    t.reciprocal[bin] = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + divisor - 1) / divisor);
+  }
+  return t;
+}
+
+inline constexpr ClassTables kClasses = make_class_tables();
+
+HZ_INLINE constexpr std::size_t bin_size(Bin bin) { return kClasses.size[bin]; }
+HZ_INLINE constexpr bool is_large(Bin bin) { return bin > kLastMediumBin; }
+HZ_INLINE constexpr unsigned bin_slots(Bin bin) {
+  return is_large(bin) ? 1U : static_cast<unsigned>(kGranule / bin_size(bin));
+}
+HZ_INLINE constexpr unsigned bin_granules(Bin bin) {
+  return static_cast<unsigned>((bin_size(bin) + kGranule - 1) >> kGranuleShift);
+}
+
+// Index of the slot that the byte at `offset` of a granule lies in: a multiplication, exact for offsets below 64 KiB.
+HZ_INLINE constexpr unsigned slot_index(Bin bin, unsigned offset) {
+  return static_cast<unsigned>((std::uint64_t{offset} * kClasses.reciprocal[bin]) >> 32);
+}
+
+// Whether `offset` (below 64 KiB) is a multiple of the slot size, without a division: for multiples the low half of
+// offset * reciprocal stays below 2^16, for all others it does not (proved exhaustively by a unit test).
+// Idea: D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019.
+HZ_INLINE constexpr bool is_slot_start(Bin bin, unsigned offset) {
+  return static_cast<std::uint32_t>(offset * kClasses.reciprocal[bin]) <= 0xFFFF;
+}
+
+// The smallest class whose slots all lie on multiples of `alignment` (at most one granule); kHugeBin if none.
+HZ_INLINE constexpr Bin aligned_bin(std::size_t size, std::size_t alignment) {
+  if (size <= kMediumMax && alignment <= kGranule) {
+    Bin bin = scan_bin(size < alignment ? alignment : size);
+    while ((bin_size(bin) & (alignment - 1)) != 0) ++bin;  // ends at a power of two, at most three steps away
+    return bin;
+  }
+  return size <= kLargeMax && alignment <= kGranule ? scan_bin(size) : kHugeBin;
+}
+
+}  // namespace hz

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Spans and the slots that are at home in them. A span's descriptor and its bitmap stand in tables beside the arena, one
+// row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a few dozen instructions;
+// no user memory is touched under it.
+//
+//   carved <= slots of the class              slots below `carved` were handed out at least once
+//   home == number of bits in the bitmap      a bit: the slot is free and here
+//   in the list of its class  <=>  home > 0 or carved < slots
+//   home == carved            =>  nobody holds a slot: the span leaves the pool
+#pragma once
+
+#include "box/central/contract.hpp"
+#include "os/lock.hpp"
+
+namespace hz {
+
+struct SpanPool {
+  struct Span {
+    std::uint32_t next, previous;  // granule numbers; 0 ends the list
+    std::uint16_t carved, home;
+    std::uint8_t bin, owner;
+    bool listed, zeroed;
+  };
+
+  static constexpr unsigned kBitmapWords = kGranule / kMinAlign / 64;
+  static constexpr std::size_t kBitmapBytes = kBitmapWords * 8;
+  static constexpr std::size_t kTableBytesPerGranule = sizeof(Span) + kBitmapBytes;
+
+  struct Global {
+    std::uintptr_t base = 0;
+    Span* spans = nullptr;
+    std::uint64_t* bitmaps = nullptr;
+    struct alignas(64) Shelf {
+      os::Lock lock;
+      std::uint32_t first = 0;
+    };
+    Shelf of_bin[kBins];
+  };
+
+  static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
+    g.base = base;
+    g.bitmaps = static_cast<std::uint64_t*>(pointer(table));
+    g.spans = static_cast<Span*>(pointer(table + granules * kBitmapBytes));
+  }
+
+  static void adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed) {
+    const os::Guarded hold(g.of_bin[bin].lock);
+    const std::uint32_t row = row_of(g, span);
+    g.spans[row] = {};
+    g.spans[row].bin = static_cast<std::uint8_t>(bin);
+    g.spans[row].owner = static_cast<std::uint8_t>(owner);
+    g.spans[row].zeroed = zeroed;
+    link(g, row);
+  }
+
+  // At least one and at most `want` slots, except that a page is always carved whole: room for kPage / kMinAlign.
+  static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
+    const os::Guarded hold(g.of_bin[bin].lock);
+    Taken taken;
+    const std::uint32_t row = g.of_bin[bin].first;
+    if (row == 0) return taken;
+    Span& span = g.spans[row];
+    taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
+    const bool rebind = span.owner != owner && span.carved != 0;
+    span.owner = static_cast<std::uint8_t>(owner);
+    if (span.home != 0) {
+      take_home(g, row, taken, out, want);
+    } else {
+      carve(span, taken, out, want);
+    }
+    if (rebind) {
+      taken.first_page = 0;
+      taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(bin) >> kPageShift) + 1;
+    }
+    if (span.home == 0 && span.carved == bin_slots(bin)) unlink(g, row);
+    return taken;
+  }
+
+  // Returns `count` slots of one class to their spans. `emptied` has room for `count` addresses; the rejected slots are
+  // moved to the front of `rejected`, which may be `slots` itself.
+  static Given give(Global& g, Bin bin, void* const* slots, unsigned count, std::uintptr_t* emptied, void** rejected) {
+    const os::Guarded hold(g.of_bin[bin].lock);
+    Given given;
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint32_t row = row_of(g, address(slots[i]));
+      Span& span = g.spans[row];
+      const unsigned index = index_of(bin, slots[i]);
+      std::uint64_t& word = bitmap(g, row)[index / 64];
+      const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+      if (span.bin != bin || index >= span.carved || (word & bit) != 0) {
+        rejected[given.rejected++] = slots[i];
+        continue;
+      }
+      word |= bit;
+      ++given.kept;
+      if (++span.home == span.carved) {
+        if (span.listed) unlink(g, row);
+        forget(g, row);
+        emptied[given.emptied++] = g.base + (std::uintptr_t{row} << kGranuleShift);
+      } else if (!span.listed) {
+        link(g, row);
+      }
+    }
+    return given;
+  }
+
+  // For diagnosis only: a span may change the moment after.
+  static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
+    const Span& span = g.spans[row_of(g, start)];
+    return span.bin != 0 && at - start < span.carved * bin_size(span.bin) ? span.bin : 0;
+  }
+
+  static void lock(Global& g) {
+    for (auto& shelf : g.of_bin) shelf.lock.lock();
+  }
+  static void unlock(Global& g) {
+    for (auto& shelf : g.of_bin) shelf.lock.unlock();
+  }
+
+ private:
+  static std::uint32_t row_of(const Global& g, std::uintptr_t at) {
+    return static_cast<std::uint32_t>((at - g.base) >> kGranuleShift);
+  }
+  static unsigned index_of(Bin bin, const void* slot) {
+    return slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)));
+  }
+  static std::uint64_t* bitmap(Global& g, std::uint32_t row) { return g.bitmaps + std::size_t{row} * kBitmapWords; }
+
+  static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
+    Span& span = g.spans[row];
+    const std::size_t size = bin_size(span.bin);
+    std::uint64_t* words = bitmap(g, row);
+    for (unsigned w = 0; span.home != 0 && taken.slots < want; ++w) {
+      while (words[w] != 0 && taken.slots < want) {
+        const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(words[w]));
+        words[w] &= words[w] - 1;
+        --span.home;
+        out[taken.slots++] = pointer(taken.span + index * size);
+      }
+    }
+  }
+
+  // Whole pages of slots: every slot that starts in a page which the route knows has been handed out.
+  static void carve(Span& span, Taken& taken, void** out, unsigned want) {
+    const std::size_t size = bin_size(span.bin);
+    const unsigned slots = bin_slots(span.bin);
+    const unsigned begin = span.carved;
+    // Slots above a page are handed out one by one: their pages are touched by the user or not at all.
+    const std::size_t target = begin * size + (size >= kPage ? size : want * size);
+    const std::size_t page_end = target < kPage ? kPage : size >= kPage ? target : target & ~(kPage - 1);
+    std::size_t limit = page_end > begin * size ? page_end : align_up(begin * size + 1, kPage);
+    if (limit > slots * size) limit = slots * size;
+    unsigned index = begin;
+    for (; index * size < limit; ++index) out[taken.slots++] = pointer(taken.span + index * size);
+    span.carved = static_cast<std::uint16_t>(index);
+    taken.first_page = static_cast<unsigned>(begin * size >> kPageShift);
+    taken.pages = static_cast<unsigned>(((index - 1) * size >> kPageShift) + 1) - taken.first_page;
+    if (size >= kPage) taken.pages = 1;
+    taken.fresh = true;
+    taken.zeroed = span.zeroed;
+  }
+
+  static void forget(Global& g, std::uint32_t row) {
+    Span& span = g.spans[row];
+    const unsigned words = (span.carved + 63U) / 64;
+    for (unsigned w = 0; w < words; ++w) bitmap(g, row)[w] = 0;
+    span = {};
+  }
+
+  static void link(Global& g, std::uint32_t row) {
+    Span& span = g.spans[row];
+    std::uint32_t& first = g.of_bin[span.bin].first;
+    span.next = first;
+    span.previous = 0;
+    if (first != 0) g.spans[first].previous = row;
+    first = row;
+    span.listed = true;
+  }
+  static void unlink(Global& g, std::uint32_t row) {
+    Span& span = g.spans[row];
+    if (span.next != 0) g.spans[span.next].previous = span.previous;
+    (span.previous != 0 ? g.spans[span.previous].next : g.of_bin[span.bin].first) = span.next;
+    span.listed = false;
+  }
+};
+
+}  // namespace hz

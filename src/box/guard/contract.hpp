@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Role: what is checked when a block is freed, and what happens when the check fails? `may_free` runs on the hot path;
+// `diagnose` runs after it said no and names the fault; `report` tells the user and, by default, ends the program.
+#pragma once
+
+#include <concepts>
+
+#include "base/free_list.hpp"
+#include "base/size_classes.hpp"
+
+namespace hz {
+
+enum class Fault : unsigned {
+  kNone = 0,
+  kForeign = 1,        // E01: not an address of this heap
+  kNotAllocated = 2,   // E02: in the arena, but nothing was handed out there
+  kDoubleFree = 3,     // E03
+  kInterior = 4,       // E04: not the start of a slot
+  kSizeMismatch = 5,   // E05: never fatal
+  kWriteAfterFree = 6  // E06: a free slot was written to
+};
+
+template <class G>
+concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
+                                 const FreeSlot* free_slot, Bin bin, Fault fault, const void* at, const char* line) {
+  { G::join(thread) } -> std::same_as<void>;
+  { G::on_alloc(slot) } -> std::same_as<void>;                      // hot
+  { G::may_free(seen, slot, bin) } -> std::same_as<bool>;           // hot; bin is valid, the slot may be anything
+  { G::on_free(seen, slot) } -> std::same_as<void>;                 // hot
+  { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
+  { G::intact(seen, free_slot) } -> std::same_as<bool>;             // at the boundary: is it still as on_free left it?
+  { G::report(fault, at, bin, line) } -> std::same_as<void>;        // returns only if the program is to go on
+};
+
+}  // namespace hz

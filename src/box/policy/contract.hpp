@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Role: which capacities and batch sizes do the slow paths use? Asked at refill and flush, never by the hot path.
+#pragma once
+
+#include <concepts>
+
+#include "base/size_classes.hpp"
+
+namespace hz {
+
+template <class P>
+concept PolicyContract = requires(Bin bin, unsigned capacity) {
+  { P::first_capacity(bin) } -> std::same_as<unsigned>;             // of a bin when it is first used
+  { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;    // after it ran empty or full
+  { P::refill_batch(bin, capacity) } -> std::same_as<unsigned>;     // at least 1
+  { P::flush_batch(bin, capacity) } -> std::same_as<unsigned>;
+};
+
+}  // namespace hz

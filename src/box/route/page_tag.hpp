@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Route by page tags (PTAG32): a flat table at the arena's start, one 32-bit word per 4 KiB page: (owner + 1) << 8 | bin,
+// 0 where no slot starts that was ever handed out. Used by hz3. A lookup is one subtraction, one compare and one load;
+// "is it mine, and of which class" is one exclusive-or and one compare. 64 bytes of table per granule.
+#pragma once
+
+#include <atomic>
+
+#include "base/plain_word.hpp"
+#include "box/route/contract.hpp"
+
+namespace hz {
+
+struct PageTag {
+  using Tag = std::uint32_t;
+
+  static constexpr std::size_t kTableBytesPerGranule = kPagesPerGranule * sizeof(Tag);
+  static constexpr unsigned kBinBits = 8;
+  static_assert(kHugeBin < (1U << kBinBits));
+
+  struct Global {
+    // Before open() every address falls outside: base is out of any address's reach and there are no pages.
+    OnceWord<std::uintptr_t> base{std::uintptr_t{1} << 63};
+    OnceWord<std::uintptr_t> pages{0};
+  };
+  struct PerThread {
+    Tag mine = ~Tag{0};  // matches no tag until the thread joins an owner
+  };
+
+  static void open(Global& g, std::uintptr_t base, std::size_t bytes) {
+    g.base.set(base);
+    g.pages.set(bytes >> kPageShift);
+  }
+
+  HZ_INLINE static Tag find(const Global& g, std::uintptr_t at) {
+    const std::uintptr_t base = g.base.get();
+    const std::uintptr_t page = (at - base) >> kPageShift;
+    if (HZ_UNLIKELY(page >= g.pages.get())) return 0;
+    return table(base)[page].load(std::memory_order_relaxed);
+  }
+  HZ_INLINE static bool covers(const Global& g, std::uintptr_t at) {
+    return (at - g.base.get()) >> kPageShift < g.pages.get();
+  }
+
+  static void bind(Global& g, std::uintptr_t at, std::size_t bytes, Bin bin, unsigned owner) {
+    fill(g, at, bytes, (static_cast<Tag>(owner) + 1) << kBinBits | bin);
+  }
+  static void clear(Global& g, std::uintptr_t at, std::size_t bytes) { fill(g, at, bytes, 0); }
+
+  HZ_INLINE static Bin bin(Tag tag) { return tag & ((1U << kBinBits) - 1); }
+  HZ_INLINE static unsigned owner(Tag tag) { return (tag >> kBinBits) - 1; }
+
+  static void join(PerThread& thread, unsigned owner) { thread.mine = (static_cast<Tag>(owner) + 1) << kBinBits; }
+  HZ_INLINE static Bin local_bin(Tag tag, const PerThread& thread) { return tag ^ thread.mine; }
+
+ private:
+  HZ_INLINE static std::atomic<Tag>* table(std::uintptr_t base) { return reinterpret_cast<std::atomic<Tag>*>(base); }
+
+  // `at` lies on a page; a last page in part counts whole. The block's hand-over to the user orders these stores.
+  static void fill(Global& g, std::uintptr_t at, std::size_t bytes, Tag tag) {
+    const std::uintptr_t base = g.base.get();
+    const std::uintptr_t first = (at - base) >> kPageShift;
+    const std::uintptr_t end = (at - base + bytes + kPage - 1) >> kPageShift;
+    for (std::uintptr_t page = first; page < end; ++page) table(base)[page].store(tag, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace hz

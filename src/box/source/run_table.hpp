@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arena's book of runs: one row per granule, free runs in lists by length, dirty and clean ones apart. Plain data
+// under the arena's lock; knows nothing of addresses or the operating system.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace hz {
+
+struct RunTable {
+  enum class State : std::uint8_t { kNone = 0, kUsed, kFree };
+
+  struct Row {
+    std::uint32_t length;  // first row of every run, last row of free ones
+    std::uint32_t head;    // rows of runs in use (the first kToldRows): the first one
+    std::uint32_t next, previous;  // first row of free runs
+    std::uint32_t dirty;   // first row of free runs: how many granules are
+    State state;           // first and last row of every run
+    bool is_dirty;         // free rows
+  };
+  struct List {
+    std::uint32_t first = 0, last = 0;
+  };
+
+  // Lengths 1 to 32 have a list each, then four lists per doubling.
+  static constexpr unsigned kExact = 32;
+  static constexpr unsigned kLists = kExact + 4 * 27;
+  // Only diagnosis asks inner rows for their first one; beyond 256 MiB it is not worth the writes.
+  static constexpr std::size_t kToldRows = 4096;
+
+  Row* rows = nullptr;
+  std::uint32_t first = 0;  // rows below hold the tables
+  std::uint32_t top = 0;    // rows from here on were never used
+  std::uint32_t end = 0;
+  List dirty_runs[kLists], clean_runs[kLists];
+
+  void open(void* table, std::size_t first_row, std::size_t end_row) {
+    rows = static_cast<Row*>(table);
+    first = top = static_cast<std::uint32_t>(first_row);
+    end = static_cast<std::uint32_t>(end_row);
+  }
+
+  static unsigned list_of(std::size_t length) {
+    if (length <= kExact) return static_cast<unsigned>(length) - 1;
+    const unsigned b = log2_floor(length);
+    return kExact + (b - 5) * 4 + static_cast<unsigned>((length >> (b - 2)) & 3);
+  }
+
+  // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so that it starts
+  // there; 0 if there is none. It stays in the table until use().
+  std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias) {
+    for (List* lists : {dirty_runs, clean_runs}) {
+      for (unsigned i = list_of(length); i < kLists; ++i) {
+        for (std::uint32_t row = lists[i].first; row != 0; row = rows[row].next) {
+          const std::size_t start = align_up(row + bias, alignment) - bias;
+          if (start + length > row + std::size_t{rows[row].length}) continue;
+          return start == row ? row : split(row, start - row);
+        }
+      }
+    }
+    return 0;
+  }
+
+  // Takes the first `length` rows of the free run at `row` into use; the rest stays free. How many were dirty.
+  std::size_t use(std::uint32_t row, std::size_t length) {
+    if (rows[row].length != length) split(row, length);
+    remove(row);
+    const std::size_t dirty = rows[row].dirty;
+    mark_used(row, length);
+    return dirty;
+  }
+
+  void mark_used(std::uint32_t row, std::size_t length) {
+    const std::size_t told = length < kToldRows ? length : kToldRows;
+    for (std::size_t i = row; i < row + told; ++i) {
+      rows[i].state = State::kUsed;
+      rows[i].head = row;
+    }
+    rows[row + length - 1].state = State::kUsed;
+    rows[row].length = static_cast<std::uint32_t>(length);
+  }
+
+  // First row of the run in use around `row`; 0 if there is none (or `row` lies far inside of a very long one).
+  std::uint32_t head_of(std::uint32_t row) const {
+    if (row < first || row >= top || rows[row].state != State::kUsed) return 0;
+    const std::uint32_t head = rows[row].head;
+    // The inner rows of free runs are stale, so the head has to agree.
+    return rows[head].state == State::kUsed && row - head < rows[head].length ? head : 0;
+  }
+
+  // Rows in use become free, all of them dirty or none, and merge with free neighbours.
+  void give(std::uint32_t row, std::size_t length, std::size_t dirty) {
+    for (std::size_t i = row; i < row + length; ++i) rows[i].is_dirty = dirty != 0;
+    const std::size_t after = row + length;
+    if (after < top && rows[after].state == State::kFree) {
+      remove(static_cast<std::uint32_t>(after));
+      dirty += rows[after].dirty;
+      length += rows[after].length;
+    }
+    if (row > first && rows[row - 1].state == State::kFree) {
+      const std::uint32_t before = row - rows[row - 1].length;
+      remove(before);
+      dirty += rows[before].dirty;
+      length += rows[before].length;
+      row = before;
+    }
+    insert(row, length, dirty);
+  }
+
+  // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
+  std::uint32_t oldest_dirty() const {
+    for (unsigned i = kLists; i-- > 0;) {
+      if (dirty_runs[i].last != 0) return dirty_runs[i].last;
+    }
+    return 0;
+  }
+
+ private:
+  void insert(std::uint32_t row, std::size_t length, std::size_t dirty) {
+    rows[row].state = rows[row + length - 1].state = State::kFree;
+    rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
+    rows[row].dirty = static_cast<std::uint32_t>(dirty);
+    List& list = list_for(row);
+    rows[row].previous = 0;
+    rows[row].next = list.first;
+    (list.first != 0 ? rows[list.first].previous : list.last) = row;
+    list.first = row;
+  }
+
+  List& list_for(std::uint32_t row) {
+    return (rows[row].dirty != 0 ? dirty_runs : clean_runs)[list_of(rows[row].length)];
+  }
+
+  void remove(std::uint32_t row) {
+    List& list = list_for(row);
+    (rows[row].next != 0 ? rows[rows[row].next].previous : list.last) = rows[row].previous;
+    (rows[row].previous != 0 ? rows[rows[row].previous].next : list.first) = rows[row].next;
+  }
+
+  // Splits a free run after `length` rows; the second part's first row.
+  std::uint32_t split(std::uint32_t row, std::size_t length) {
+    remove(row);
+    const std::size_t whole = rows[row].length;
+    const std::size_t dirty = rows[row].dirty;
+    std::size_t dirty_before = 0;
+    if (dirty == whole) {
+      dirty_before = length;
+    } else if (dirty != 0) {
+      for (std::size_t i = row; i < row + length; ++i) dirty_before += rows[i].is_dirty ? 1U : 0U;
+    }
+    const auto second = row + static_cast<std::uint32_t>(length);
+    insert(second, whole - length, dirty - dirty_before);
+    insert(row, length, dirty_before);
+    return second;
+  }
+};
+
+}  // namespace hz

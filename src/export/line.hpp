@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The line that this library is built from; the build names it (HZ_LINE, HZ_LINE_HEADER).
+#pragma once
+
+#include HZ_LINE_HEADER
+#include "heap/stats.hpp"
+
+namespace hz {
+using ThisLine = HZ_LINE;
+using ThisHeap = Heap<ThisLine>;
+}  // namespace hz

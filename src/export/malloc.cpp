@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The malloc family under its C, POSIX, GNU, C23 and BSD names. What is missing here would be served by the C library's
+// own heap, and its blocks would be rejected by our free: so nothing is missing.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "export/c_rules.hpp"
+
+using hz::ThisHeap;
+
+HZ_EXPORT void* malloc(size_t size) { return ThisHeap::malloc(size); }
+HZ_EXPORT void free(void* ptr) { ThisHeap::free(ptr); }
+HZ_EXPORT void* calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
+HZ_EXPORT void* realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
+HZ_EXPORT void* reallocarray(void* ptr, size_t count, size_t size) { return hz::c_rules::reallocarray(ptr, count, size); }
+
+HZ_EXPORT void* reallocf(void* ptr, size_t size) {
+  void* moved = hz::c_rules::realloc(ptr, size);
+  if (moved == nullptr && size != 0) ThisHeap::free(ptr);
+  return moved;
+}
+
+HZ_EXPORT void* memalign(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
+HZ_EXPORT void* aligned_alloc(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
+
+HZ_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) {
+  if (alignment < sizeof(void*) || !hz::is_power_of_two(alignment)) return EINVAL;
+  const int saved = errno;  // POSIX: the result is the error, errno stays
+  void* block = hz::c_rules::aligned(alignment, size);
+  const int error = errno;
+  errno = saved;
+  if (block == nullptr) return error;
+  *out = block;
+  return 0;
+}
+
+HZ_EXPORT void* valloc(size_t size) { return hz::c_rules::aligned(static_cast<size_t>(getpagesize()), size); }
+HZ_EXPORT void* pvalloc(size_t size) {
+  const auto page = static_cast<size_t>(getpagesize());
+  if (size > PTRDIFF_MAX) return hz::c_rules::no_memory();
+  return hz::c_rules::aligned(page, size == 0 ? page : hz::align_up(size, page));
+}
+
+HZ_EXPORT void cfree(void* ptr) { ThisHeap::free(ptr); }
+HZ_EXPORT void free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1); }
+HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) { ThisHeap::free_sized(ptr, size, alignment); }
+
+HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ptr == nullptr ? 0 : ThisHeap::usable_size(ptr); }
+
+// The C library's private names, which some programs link against.
+HZ_EXPORT void* __libc_malloc(size_t size) { return ThisHeap::malloc(size); }
+HZ_EXPORT void __libc_free(void* ptr) { ThisHeap::free(ptr); }
+HZ_EXPORT void* __libc_calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
+HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
+HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
+HZ_EXPORT void* __libc_valloc(size_t size) { return valloc(size); }
+HZ_EXPORT void* __libc_pvalloc(size_t size) { return pvalloc(size); }
+HZ_EXPORT int __posix_memalign(void** out, size_t alignment, size_t size) { return posix_memalign(out, alignment, size); }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GNU functions that describe and tune a heap: they describe and tune this one.
+#include <malloc.h>
+
+#include "export/c_rules.hpp"
+
+using hz::ThisHeap;
+using hz::ThisLine;
+
+namespace {
+
+hz_stats_t stats() { return hz::Stats<ThisLine>::read(); }
+
+int clipped(size_t n) { return n > INT32_MAX ? INT32_MAX : static_cast<int>(n); }
+
+}  // namespace
+
+HZ_EXPORT int malloc_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
+
+HZ_EXPORT struct mallinfo2 mallinfo2() {
+  const hz_stats_t s = stats();
+  struct mallinfo2 info = {};
+  info.arena = s.bytes_held + s.bytes_dirty;
+  info.ordblks = s.spans_acquired - s.spans_retired;
+  info.uordblks = s.bytes_live;
+  info.fsmblks = s.bytes_cached;
+  info.fordblks = s.bytes_cached + s.bytes_dirty;
+  info.usmblks = s.bytes_peak;
+  info.keepcost = s.bytes_dirty;
+  return info;
+}
+
+HZ_EXPORT struct mallinfo mallinfo() {
+  const struct mallinfo2 wide = mallinfo2();
+  struct mallinfo info = {};
+  info.arena = clipped(wide.arena);
+  info.ordblks = clipped(wide.ordblks);
+  info.uordblks = clipped(wide.uordblks);
+  info.fsmblks = clipped(wide.fsmblks);
+  info.fordblks = clipped(wide.fordblks);
+  info.usmblks = clipped(wide.usmblks);
+  info.keepcost = clipped(wide.keepcost);
+  return info;
+}
+
+// The C library's own format, with the parts that have a counterpart here.
+HZ_EXPORT int malloc_info(int options, FILE* stream) {
+  if (options != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  const hz_stats_t s = stats();
+  const int written = fprintf(stream,
+                              "<malloc version=\"1\">\n<heap nr=\"0\">\n"
+                              "<total type=\"rest\" count=\"%llu\" size=\"%llu\"/>\n"
+                              "<system type=\"current\" size=\"%llu\"/>\n<system type=\"max\" size=\"%llu\"/>\n"
+                              "<hakozuna line=\"%s\" version=\"%s\" live=\"%llu\" cached=\"%llu\" dirty=\"%llu\" "
+                              "metadata=\"%llu\" threads=\"%llu\"/>\n</heap>\n</malloc>\n",
+                              static_cast<unsigned long long>(s.spans_acquired - s.spans_retired),
+                              static_cast<unsigned long long>(s.bytes_cached + s.bytes_dirty),
+                              static_cast<unsigned long long>(s.bytes_held + s.bytes_dirty),
+                              static_cast<unsigned long long>(s.bytes_peak), ThisLine::kName, HZ_VERSION,
+                              static_cast<unsigned long long>(s.bytes_live),
+                              static_cast<unsigned long long>(s.bytes_cached),
+                              static_cast<unsigned long long>(s.bytes_dirty),
+                              static_cast<unsigned long long>(s.bytes_metadata),
+                              static_cast<unsigned long long>(s.threads));
+  return written < 0 ? -1 : 0;
+}
+
+HZ_EXPORT void malloc_stats() { hz::Stats<ThisLine>::print(hz::StatsFormat::kText); }
+
+// Two parameters have a counterpart: how much free memory may stay, in bytes. The others mean nothing here.
+HZ_EXPORT int mallopt(int parameter, int value) {
+  if (parameter != M_TRIM_THRESHOLD && parameter != M_TOP_PAD) return 0;
+  if (value < 0) return 0;
+  hz::State<ThisLine>::global.retain.floor.store(static_cast<size_t>(value), std::memory_order_relaxed);
+  return 1;
+}

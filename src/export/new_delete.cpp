@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The 20 replaceable C++ operators. The library does not depend on the C++ runtime: what it throws and the handler it
+// calls are weak references, present in every program that has a C++ runtime. Compiled with unwind tables, so that the
+// exception passes through.
+#include <new>
+
+#include "export/c_rules.hpp"
+
+using hz::ThisHeap;
+
+namespace std {
+__attribute__((weak, noreturn)) void __throw_bad_alloc();
+}
+// std::get_new_handler, by its mangled name: a weak declaration of the original is not allowed.
+extern "C" __attribute__((weak)) std::new_handler _ZSt15get_new_handlerv();
+
+namespace {
+
+constexpr std::size_t kNatural = hz::kMinAlign;
+
+HZ_INLINE void* allocate(std::size_t size, std::size_t alignment) {
+  if (alignment <= kNatural) return ThisHeap::malloc(size);
+  return hz::is_power_of_two(alignment) && alignment <= ThisHeap::kMaxAlignment ? ThisHeap::aligned(alignment, size)
+                                                                                 : nullptr;
+}
+
+// The loop that the standard asks for: the handler frees something, throws, or there is none.
+HZ_COLD void* retry(std::size_t size, std::size_t alignment, bool may_throw) {
+  for (;;) {
+    const std::new_handler handler = _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
+    if (handler == nullptr) break;
+    handler();
+    if (void* block = allocate(size, alignment)) return block;
+  }
+  if (!may_throw) return nullptr;
+  if (std::__throw_bad_alloc != nullptr) std::__throw_bad_alloc();
+  hz::os::abort_process();
+}
+
+HZ_INLINE void* allocate_or_throw(std::size_t size, std::size_t alignment) {
+  void* block = allocate(size, alignment);
+  return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, true);
+}
+// A handler that throws ends the program here: the operator is noexcept, as the standard's nothrow forms are.
+HZ_INLINE void* allocate_or_null(std::size_t size, std::size_t alignment) {
+  void* block = allocate(size, alignment);
+  return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, false);
+}
+
+std::size_t number(std::align_val_t alignment) { return static_cast<std::size_t>(alignment); }
+
+}  // namespace
+
+#define HZ_OPERATOR __attribute__((visibility("default")))
+
+HZ_OPERATOR void* operator new(std::size_t n) { return allocate_or_throw(n, 1); }
+HZ_OPERATOR void* operator new[](std::size_t n) { return allocate_or_throw(n, 1); }
+HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, number(a)); }
+HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, number(a)); }
+HZ_OPERATOR void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return allocate_or_null(n, 1); }
+HZ_OPERATOR void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return allocate_or_null(n, 1); }
+HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate_or_null(n, number(a));
+}
+HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate_or_null(n, number(a));
+}
+
+HZ_OPERATOR void operator delete(void* p) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete[](void* p) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete(void* p, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete[](void* p, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete(void* p, std::align_val_t) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete[](void* p, std::align_val_t) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
+HZ_OPERATOR void operator delete(void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1); }
+HZ_OPERATOR void operator delete[](void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1); }
+HZ_OPERATOR void operator delete(void* p, std::size_t n, std::align_val_t a) noexcept {
+  ThisHeap::free_sized(p, n, number(a));
+}
+HZ_OPERATOR void operator delete[](void* p, std::size_t n, std::align_val_t a) noexcept {
+  ThisHeap::free_sized(p, n, number(a));
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The heap of a line. The upper half is the hot path: malloc and free touch this thread's state and one route word, and
+// end in a tail call where they cannot go on. The lower half are the slow paths, one lock around one crossing of the
+// boundary. Called by src/export alone.
+#pragma once
+
+#include <cstring>
+
+#include "heap/huge.hpp"
+#include "heap/thread.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Heap {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using B = Boundary<Line>;
+  using Route = typename Line::Route;
+  using Front = typename Line::Front;
+  using Guard = typename Line::Guard;
+  using Remote = typename Line::Remote;
+  using Observe = typename Line::Observe;
+  using Source = typename Line::Source;
+  using H = Huge<Line>;
+  using Entered = typename Threads<Line>::Entered;
+  using Tag = typename Route::Tag;
+
+  static constexpr std::size_t kMaxAlignment = kGiB;
+
+  // --- hot
+
+  HZ_INLINE static void* malloc(std::size_t size) {
+    const std::size_t last = size - 1;  // of size 0: out of the table
+    if (HZ_UNLIKELY(last >= kTableMax)) return malloc_above_table(size);
+    const Bin bin = kClasses.bin_of[last / kMinAlign];
+    void* slot = Front::pop(S::tls.fast->front, bin);
+    if (HZ_UNLIKELY(slot == nullptr)) return malloc_slow(size);
+    Guard::on_alloc(slot);
+    return slot;
+  }
+
+  HZ_INLINE static void free(void* block) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    Thread& t = *S::tls.fast;
+    const Bin bin = Route::local_bin(tag, t.route);
+    if (HZ_UNLIKELY(bin > kLastBin)) return free_elsewhere(block);
+    if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
+    if (HZ_UNLIKELY(!Front::admit(t.front, bin))) return free_full(block);
+    Guard::on_free(t.guard, block);
+    Front::put(t.front, bin, block);
+  }
+
+  // --- slow
+
+  HZ_SLOW static void* malloc_above_table(std::size_t size) {
+    if (size - 1 >= kLargeMax) return malloc_slow(size);
+    void* slot = Front::pop(S::tls.fast->front, scan_bin(size));
+    if (slot == nullptr) return malloc_slow(size);
+    Guard::on_alloc(slot);
+    return slot;
+  }
+
+  HZ_SLOW static void* malloc_slow(std::size_t size) {
+    bool zeroed = false;
+    return allocate(bin_for(size), size, 1, zeroed);
+  }
+
+  static void* calloc(std::size_t count, std::size_t size) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
+    const Bin bin = bin_for(bytes);
+    bool zeroed = false;
+    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::tls.fast->front, bin);
+    if (slot != nullptr) {
+      Guard::on_alloc(slot);
+    } else {
+      slot = allocate(bin, bytes, 1, zeroed);
+    }
+    if (slot != nullptr && !zeroed) std::memset(slot, 0, bytes);
+    return slot;
+  }
+
+  // `alignment` is a power of two up to kMaxAlignment.
+  static void* aligned(std::size_t alignment, std::size_t size) {
+    if (size > PTRDIFF_MAX) return nullptr;
+    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
+    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::tls.fast->front, bin);
+    if (slot != nullptr) {
+      Guard::on_alloc(slot);
+      return slot;
+    }
+    bool zeroed = false;
+    return allocate(bin, size, alignment, zeroed);
+  }
+
+  static void* realloc(void* block, std::size_t size) {
+    const std::size_t old_size = usable_size(block);  // reports what is no block
+    if (old_size == 0) return nullptr;
+    if (size <= old_size && size >= old_size / 2) return block;
+    if (old_size > kLargeMax && size > kLargeMax) {
+      Entered here;
+      void* resized = H::resize(here.thread(), block, size);
+      if (resized != nullptr) count_bytes(here.thread(), old_size, H::usable_size(resized));
+      return resized;
+    }
+    void* moved = malloc(size);
+    if (moved == nullptr) return size <= old_size ? block : nullptr;
+    std::memcpy(moved, block, size < old_size ? size : old_size);
+    free(block);
+    return moved;
+  }
+
+  // Bytes usable in a live block; 0 after a report if it is none.
+  static std::size_t usable_size(const void* block) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    if (HZ_UNLIKELY(!plausible(tag, block))) return 0;
+    const Bin bin = Route::bin(tag);
+    return bin == kHugeBin ? H::usable_size(block) : bin_size(bin);
+  }
+
+  // The caller says how large the block was asked to be: a size of another class is a bug of the caller's.
+  static void free_sized(void* block, std::size_t size, std::size_t alignment) {
+    if (block != nullptr) {
+      const Tag tag = Route::find(S::global.route, address(block));
+      const Bin bin = Route::bin(tag);
+      const Bin expected = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
+      // realloc may leave a block in a class of up to twice the size.
+      const bool fits = bin == kHugeBin ? size <= H::usable_size(block) : size <= bin_size(bin) && expected <= bin && bin - expected <= 8;
+      if (tag != 0 && !fits) Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
+    }
+    free(block);
+  }
+
+  static bool owns(const void* at) {
+    const Tag tag = Route::find(S::global.route, address(at));
+    const Bin bin = Route::bin(tag);
+    const auto offset = static_cast<std::uint16_t>(address(at));
+    return tag != 0 && (bin == kHugeBin ? offset == 0 : is_slot_start(bin, offset));
+  }
+
+  static bool trim(std::size_t pad) {
+    Entered here;
+    return Threads<Line>::open() && B::reclaim(here.thread(), pad) != 0;
+  }
+
+ private:
+  HZ_INLINE static Bin bin_for(std::size_t size) {
+    return size == 0 ? 1 : size <= kLargeMax ? scan_bin(size) : kHugeBin;
+  }
+  static Event kind_of(Event small, Bin bin) {
+    const unsigned kind = bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2;
+    return static_cast<Event>(static_cast<unsigned>(small) + kind);
+  }
+  static void count(Thread& t, Event small, Event total, Bin bin, const void* block) {
+    if (!S::global.counting.load(std::memory_order_relaxed)) return;
+    Observe::count(t.observe, kind_of(small, bin), 1);
+    Observe::count(t.observe, total, bin == kHugeBin ? H::usable_size(block) : bin_size(bin));
+  }
+  static void count_bytes(Thread& t, std::size_t freed, std::size_t allocated) {
+    if (!S::global.counting.load(std::memory_order_relaxed)) return;
+    Observe::count(t.observe, Event::kBytesFreed, freed);
+    Observe::count(t.observe, Event::kBytesAllocated, allocated);
+  }
+
+  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
+    Entered here;
+    Thread& t = here.thread();
+    if (!Threads<Line>::open()) return nullptr;
+    void* block = nullptr;
+    if (bin == kHugeBin) {
+      block = H::allocate(t, size, alignment, zeroed);
+    } else {
+      block = Front::pop(t.front, bin);
+      if (block != nullptr) {
+        Guard::on_alloc(block);
+      } else {
+        block = B::refill(t, bin, zeroed);
+      }
+    }
+    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
+    return block;
+  }
+
+  // Not this thread's, or nobody's: most often a remote free, which needs no lock.
+  HZ_SLOW static void free_elsewhere(void* block) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    const Bin bin = Route::bin(tag);
+    Thread& t = *S::tls.fast;
+    if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin))) return free_slow(block);
+    if (HZ_UNLIKELY(!Remote::admit(t.remote, Route::owner(tag), bin))) return free_slow(block);
+    Guard::on_free(t.guard, block);
+    Remote::defer(t.remote, Route::owner(tag), bin, block);
+  }
+
+  HZ_SLOW static void free_full(void* block) {
+    Front::turn_away(S::tls.fast->front, Route::bin(Route::find(S::global.route, address(block))));
+    free_slow(block);
+  }
+
+  HZ_SLOW static void free_slow(void* block) {
+    if (block == nullptr) return;
+    const Tag tag = Route::find(S::global.route, address(block));
+    const Bin bin = Route::bin(tag);
+    if (!plausible(tag, block)) return;
+    Entered here;
+    Thread& t = here.thread();
+    count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
+    if (bin == kHugeBin) return H::free(t, block);
+    Guard::on_free(S::shared.guard, block);
+    if (Route::owner(tag) != t.owner) {
+      if (!Remote::admit(t.remote, Route::owner(tag), bin)) B::deliver(t, false);
+      Remote::defer(t.remote, Route::owner(tag), bin, block);
+    } else if (Front::admit(t.front, bin)) {
+      Front::put(t.front, bin, block);
+    } else {
+      Front::turn_away(t.front, bin);
+      B::flush(t, bin, block);
+    }
+  }
+
+  // The start of a slot that is not free; reports what it is if not.
+  static bool plausible(Tag tag, const void* block) {
+    const Bin bin = Route::bin(tag);
+    Fault fault = Fault::kNone;
+    if (HZ_UNLIKELY(tag == 0)) {
+      fault = diagnose_untagged(block);
+    } else if (bin == kHugeBin) {
+      fault = static_cast<std::uint16_t>(address(block)) == 0 ? Fault::kNone : Fault::kInterior;
+    } else {
+      fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
+    }
+    if (HZ_LIKELY(fault == Fault::kNone)) return true;
+    refuse(fault, block, bin);
+    return false;
+  }
+
+  HZ_COLD static void refuse(Fault fault, const void* block, Bin bin) {
+    if (fault == Fault::kInterior && bin == 0) {
+      bin = Line::Pool::bin_at(S::global.pool, Source::start(S::global.source, address(block)), address(block));
+    }
+    Guard::report(fault, block, bin, Line::kName);
+  }
+
+  // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block that began on
+  // another page.
+  HZ_COLD static Fault diagnose_untagged(const void* block) {
+    if (!Route::covers(S::global.route, address(block))) return Fault::kForeign;
+    const std::uintptr_t start = Source::start(S::global.source, address(block));
+    if (start == 0) return Fault::kNotAllocated;
+    const bool huge = Route::bin(Route::find(S::global.route, start)) == kHugeBin;
+    return huge || Line::Pool::bin_at(S::global.pool, start, address(block)) != 0 ? Fault::kInterior : Fault::kNotAllocated;
+  }
+};
+
+}  // namespace hz

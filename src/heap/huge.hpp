@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks above the largest class, and above a granule's alignment: a run of granules each, mapped for the block and given
+// back with it. Growing moves pages, not bytes. Called from the slow paths of heap.hpp with the thread's lock held.
+#pragma once
+
+#include "heap/refill.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Huge {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using Source = typename Line::Source;
+  using Retain = typename Line::Retain;
+  using Route = typename Line::Route;
+
+  static constexpr std::size_t kMaxBytes = PTRDIFF_MAX;
+  static constexpr unsigned kNobody = Line::Remote::kOwners;  // an owner that no thread is
+
+  static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed) {
+    if (size > kMaxBytes - kGranule) return nullptr;
+    const std::size_t granules = granules_for(size);
+    Run run = Source::acquire(S::global.source, granules, granules_for(alignment));
+    if (run.at == 0) {
+      Boundary<Line>::reclaim(t, 0);
+      run = Source::acquire(S::global.source, granules, granules_for(alignment));
+      if (run.at == 0) return nullptr;
+    }
+    zeroed = run.zeroed;
+    settle(t, run.at, granules);
+    return pointer(run.at);
+  }
+
+  static void free(Thread& t, void* block) {
+    const std::uintptr_t at = address(block);
+    const std::size_t bytes = usable_size(block);
+    leave(t, at, bytes);
+    Source::release(S::global.source, at, os::remap_fresh(block, bytes));
+    Boundary<Line>::purge_if_due(t);
+  }
+
+  static std::size_t usable_size(const void* block) {
+    return Source::granules(S::global.source, address(block)) << kGranuleShift;
+  }
+
+  // The block at its new size, moved by pages if need be; nullptr if there is no room, and then nothing has changed.
+  // Blocks that move keep their contents up to the smaller size.
+  static void* resize(Thread& t, void* block, std::size_t size) {
+    if (size > kMaxBytes - kGranule) return nullptr;
+    const std::size_t old_bytes = usable_size(block);
+    const std::size_t bytes = granules_for(size) << kGranuleShift;
+    if (Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) {
+      if (bytes > old_bytes) {
+        Retain::slots_out(S::global.retain, bytes - old_bytes);
+      } else {
+        Retain::slots_home(S::global.retain, old_bytes - bytes);
+        Boundary<Line>::purge_if_due(t);
+      }
+      return block;
+    }
+    bool zeroed = false;
+    void* moved = allocate(t, size, 1, zeroed);
+    if (moved == nullptr) return nullptr;
+    const bool by_pages = os::move_pages(block, moved, old_bytes);
+    if (!by_pages) __builtin_memcpy(moved, block, old_bytes);
+    leave(t, address(block), old_bytes);
+    Source::release(S::global.source, address(block), by_pages);
+    Boundary<Line>::purge_if_due(t);
+    return moved;
+  }
+
+ private:
+  static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
+
+  static void settle(Thread& t, std::uintptr_t at, std::size_t granules) {
+    Route::bind(S::global.route, at, kPage, kHugeBin, kNobody);
+    Retain::slots_out(S::global.retain, granules << kGranuleShift);
+    Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
+  }
+  static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
+    Route::clear(S::global.route, at, kPage);
+    Retain::slots_home(S::global.retain, bytes);
+    Line::Observe::count(t.observe, Event::kSpanRetired, 1);
+  }
+};
+
+}  // namespace hz

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from HZ_<KEY>, which
+// wins. What is not understood is named in one warning line, and the default stays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "os/message.hpp"
+
+namespace hz {
+
+enum class StatsFormat : std::uint8_t { kNone, kText, kJson };
+
+struct Options {
+  StatsFormat stats = StatsFormat::kNone;
+  bool report_only = false;
+  std::size_t thread_cache = 0;  // 0: the line's default
+  std::size_t retain = 25;
+
+  struct Knob {
+    const char* key;       // as in HZ_OPTIONS
+    const char* variable;  // as in the environment
+    const char* accepted;
+    const char* meaning;
+    bool (*set)(Options&, const char* value);
+  };
+  static const Knob kKnobs[4];
+
+  static Options read() {
+    Options options;
+    char value[kLongest];
+    if (os::environment("HZ_OPTIONS", value, sizeof value)) options.read_list(value);
+    for (const Knob& knob : kKnobs) {
+      if (os::environment(knob.variable, value, sizeof value)) options.apply(knob, value);
+    }
+    return options;
+  }
+
+ private:
+  static constexpr std::size_t kLongest = 256;
+
+  static bool same(const char* a, const char* b) {
+    while (*a != 0 && *a == *b) ++a, ++b;
+    return *a == *b;
+  }
+  static bool parse(const char* text, std::size_t low, std::size_t high, std::size_t& out) {
+    std::size_t n = 0;
+    if (*text == 0) return false;
+    for (; *text != 0; ++text) {
+      if (*text < '0' || *text > '9' || n > high) return false;
+      n = n * 10 + static_cast<std::size_t>(*text - '0');
+    }
+    if (n < low || n > high) return false;
+    out = n;
+    return true;
+  }
+
+  static bool set_stats(Options& o, const char* value) {
+    if (same(value, "0")) return o.stats = StatsFormat::kNone, true;
+    if (same(value, "1")) return o.stats = StatsFormat::kText, true;
+    if (same(value, "json")) return o.stats = StatsFormat::kJson, true;
+    return false;
+  }
+  static bool set_on_invalid(Options& o, const char* value) {
+    o.report_only = same(value, "report");
+    return o.report_only || same(value, "abort");
+  }
+  static bool set_thread_cache(Options& o, const char* value) { return parse(value, 1, std::size_t{1} << 32, o.thread_cache); }
+  static bool set_retain(Options& o, const char* value) { return parse(value, 0, 100, o.retain); }
+
+  void apply(const Knob& knob, const char* value) {
+    if (knob.set(*this, value)) return;
+    os::Message message;
+    message.text("hz: warning: ").text(knob.variable).text("=").text(value).text(" not understood; accepted: ");
+    message.text(knob.accepted).text("\n").send();
+  }
+
+  // key:value,key:value in place
+  void read_list(char* list) {
+    for (char* item = list; *item != 0;) {
+      char* end = item;
+      while (*end != 0 && *end != ',') ++end;
+      const bool last = *end == 0;
+      *end = 0;
+      char* value = item;
+      while (*value != 0 && *value != ':') ++value;
+      if (*value != 0) *value++ = 0;
+      const Knob* found = nullptr;
+      for (const Knob& knob : kKnobs) {
+        if (same(item, knob.key)) found = &knob;
+      }
+      if (found != nullptr) {
+        apply(*found, value);
+      } else if (*item != 0) {
+        os::Message message;
+        message.text("hz: warning: HZ_OPTIONS=").text(item).text(" not understood; accepted:");
+        for (const Knob& knob : kKnobs) message.text(" ").text(knob.key);
+        message.text("\n").send();
+      }
+      item = last ? end : end + 1;
+    }
+  }
+};
+
+inline constexpr Options::Knob Options::kKnobs[4] = {
+    {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
+    {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
+    {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
+    {"retain", "HZ_RETAIN", "0 to 100", "per cent of recently live bytes that may stay cached or dirty", set_retain},
+};
+
+}  // namespace hz

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The boundary: the one place where memory changes hands. A bin that ran empty gets a batch (refill), a bin that ran full
+// gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock held.
+//
+//   refill:  own stash -> own central list -> spans with free slots -> lists that nobody owns -> a new span
+//   flush:   central list while retention lets slots wait loose, else home to their spans; empty spans retire
+#pragma once
+
+#include "heap/state.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Boundary {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using Route = typename Line::Route;
+  using Front = typename Line::Front;
+  using Remote = typename Line::Remote;
+  using Central = typename Line::Central;
+  using Pool = typename Line::Pool;
+  using Source = typename Line::Source;
+  using Retain = typename Line::Retain;
+  using Guard = typename Line::Guard;
+  using Policy = typename Line::Policy;
+  using Observe = typename Line::Observe;
+
+  static constexpr unsigned kAll = ~0U;
+  static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
+  static constexpr unsigned kDeniedPerTake = 16;
+
+  // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
+  static void* refill(Thread& t, Bin bin, bool& zeroed) {
+    Observe::count(t.observe, Event::kRefill, 1);
+    grow_capacity(t, bin);
+    const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
+    const Chain loose = take_loose(t, t.owner, bin, want);
+    if (loose.count != 0) return stock(t, bin, loose);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
+      const Chain left = take_abandoned(t, bin, want);
+      if (left.count != 0) return stock(t, bin, left);
+      deliver(t, true);  // what lies in the outbox may be what another thread is about to map
+      if (new_span(t, bin)) {
+        if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
+      }
+      reclaim(t, 0);
+    }
+    return nullptr;
+  }
+
+  // A bin was full when `slot` came: makes room and takes it in.
+  static void flush(Thread& t, Bin bin, void* slot) {
+    Observe::count(t.observe, Event::kFlush, 1);
+    grow_capacity(t, bin);
+    const unsigned capacity = Front::capacity(t.front, bin);
+    const unsigned count = Front::count(t.front, bin);
+    if (count >= capacity) {
+      const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
+      put_loose(t, t.owner, bin, audited(t, bin, Front::drain(t.front, bin, count - keep)));
+    }
+    if (Front::admit(t.front, bin)) return Front::put(t.front, bin, slot);
+    Front::turn_away(t.front, bin);
+    Chain chain;  // this thread caches nothing of the class
+    chain.push(static_cast<FreeSlot*>(slot));
+    put_loose(t, t.owner, bin, chain);
+  }
+
+  // Sends remote frees on their way: all of them, or those for which there was no room.
+  static void deliver(Thread& t, bool everything) {
+    typename Remote::Sweep sweep(t.remote, everything);
+    Parcel parcel;
+    while (sweep.next(parcel)) {
+      parcel.slots = audited(t, parcel.bin, parcel.slots);
+      if (parcel.slots.count == 0) continue;
+      const std::size_t bytes = parcel.slots.count * bin_size(parcel.bin);
+      if (!Retain::may_wait(S::global.retain, bytes)) {
+        go_home(t, parcel.bin, parcel.slots);
+        relieve(t);
+        continue;
+      }
+      Retain::loose_added(S::global.retain, bytes);
+      Observe::count(t.observe, Event::kRemoteSent, parcel.slots.count);
+      Remote::send(S::global.remote, parcel);
+    }
+  }
+
+  // Gives away all that a thread holds: at its end, and when memory is short.
+  static void give_up(Thread& t, bool to_spans) {
+    deliver(t, true);
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      const Chain chain = audited(t, bin, Front::drain(t.front, bin, kAll));
+      if (chain.count == 0) continue;
+      if (to_spans) {
+        go_home(t, bin, chain);
+      } else {
+        put_loose(t, t.owner, bin, chain);
+      }
+    }
+  }
+
+  // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
+  static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
+    give_up(t, true);
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
+      for (Bin bin = 1; bin < kBins; ++bin) {
+        const Chain chain = take_loose(t, owner, bin, kAll);
+        if (chain.count != 0) go_home(t, bin, chain);
+      }
+    }
+    return purge(t, keep_dirty);
+  }
+
+  static std::size_t purge(Thread& t, std::size_t keep) {
+    const std::size_t purged = Source::purge(S::global.source, keep);
+    if (purged != 0) {
+      Observe::count(t.observe, Event::kPurge, 1);
+      Observe::count(t.observe, Event::kPurgedBytes, purged);
+    }
+    return purged;
+  }
+  static void purge_if_due(Thread& t) {
+    if (Source::dirty_bytes(S::global.source) > Retain::dirty_limit(S::global.retain))
+      purge(t, Retain::dirty_target(S::global.retain));
+  }
+
+ private:
+  // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half of
+  // its own now and then, so that what the thread no longer uses does not hold the budget for ever.
+  static void grow_capacity(Thread& t, Bin bin) {
+    const unsigned capacity = Front::capacity(t.front, bin);
+    const unsigned next = capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity);
+    if (next <= capacity) return;
+    const std::size_t more = (next - capacity) * bin_size(bin);
+    if (t.capacity_bytes + more <= S::global.thread_budget.load(std::memory_order_relaxed)) {
+      Front::set_capacity(t.front, bin, next);
+      t.capacity_bytes += more;
+    } else if (++t.denied % kDeniedPerTake == 0) {
+      shrink_next(t, bin);
+    }
+  }
+
+  static void shrink_next(Thread& t, Bin except) {
+    for (unsigned looked = 0; looked < kBins; ++looked) {
+      const Bin bin = ++t.victim % kBins;
+      const unsigned capacity = Front::capacity(t.front, bin);
+      if (bin == except || capacity == 0) continue;
+      const unsigned less = capacity / 2;
+      Front::set_capacity(t.front, bin, less);
+      t.capacity_bytes -= (capacity - less) * bin_size(bin);
+      const unsigned count = Front::count(t.front, bin);
+      if (count > less) put_loose(t, t.owner, bin, audited(t, bin, Front::drain(t.front, bin, count - less)));
+      return;
+    }
+  }
+
+  // First slot to the caller, the rest into the bin.
+  static void* stock(Thread& t, Bin bin, Chain chain) {
+    chain = audited(t, bin, chain);
+    if (chain.count != 0) Front::fill(t.front, bin, chain);
+    void* slot = Front::pop(t.front, bin);
+    if (slot != nullptr) Guard::on_alloc(slot);
+    return slot;
+  }
+
+  static Chain take_loose(Thread& t, unsigned owner, Bin bin, unsigned want) {
+    Chain chain = Remote::collect(S::global.remote, owner, bin, want);
+    if (chain.count != 0) {
+      Observe::count(t.observe, Event::kRemoteCollected, chain.count);
+    } else {
+      chain = Central::take(S::global.central, owner, bin, want);
+    }
+    if (chain.count != 0) Retain::loose_taken(S::global.retain, chain.count * bin_size(bin));
+    return chain;
+  }
+
+  // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
+  static Chain take_abandoned(Thread& t, Bin bin, unsigned want) {
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
+      if (S::global.owner_threads[owner].load(std::memory_order_relaxed) != 0) continue;
+      const Chain chain = take_loose(t, owner, bin, want);
+      if (chain.count != 0) return chain;
+    }
+    return {};
+  }
+
+  static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
+    void* slots[kBatch];
+    const Taken taken = Pool::take(S::global.pool, bin, t.owner, slots, want < kBatch ? want : kBatch);
+    if (taken.slots == 0) return nullptr;
+    Retain::slots_out(S::global.retain, taken.slots * bin_size(bin));
+    if (taken.pages != 0) {
+      Route::bind(S::global.route, taken.span + (taken.first_page << kPageShift), taken.pages << kPageShift, bin, t.owner);
+    }
+    if (taken.fresh) guard_tail(t, bin, taken);
+    Chain chain;
+    for (unsigned i = taken.slots; i-- > 1;) {
+      if (taken.fresh) Guard::on_free(t.guard, slots[i]);
+      chain.push(static_cast<FreeSlot*>(slots[i]));
+    }
+    if (!taken.fresh) {
+      chain.push(static_cast<FreeSlot*>(slots[0]));
+      return stock(t, bin, chain);
+    }
+    if (chain.count != 0) Front::fill(t.front, bin, chain);
+    zeroed = taken.zeroed;
+    return slots[0];
+  }
+
+  // Where the last page ends in less than a slot, an address there must look like a free slot: it was never handed out.
+  static void guard_tail(Thread& t, Bin bin, const Taken& taken) {
+    const std::size_t end = bin_slots(bin) * bin_size(bin);
+    const std::size_t pages_end = std::size_t{taken.first_page + taken.pages} << kPageShift;
+    if (pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end));
+  }
+
+  static bool new_span(Thread& t, Bin bin) {
+    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1);
+    if (run.at == 0) return false;
+    Pool::adopt(S::global.pool, run.at, bin, t.owner, run.zeroed);
+    Observe::count(t.observe, Event::kSpanAcquired, 1);
+    return true;
+  }
+
+  static void put_loose(Thread& t, unsigned owner, Bin bin, const Chain& chain) {
+    if (chain.count == 0) return;
+    const std::size_t bytes = chain.count * bin_size(bin);
+    if (Retain::may_wait(S::global.retain, bytes)) {
+      Retain::loose_added(S::global.retain, bytes);
+      Central::give(S::global.central, owner, bin, chain);
+      return;
+    }
+    go_home(t, bin, chain);
+    relieve(t);
+  }
+
+  // More waits loose than may: besides what was not added, a bounded part of what waits goes home, list by list in turn.
+  static void relieve(Thread& t) {
+    constexpr unsigned kLists = Remote::kOwners * kBins;
+    constexpr unsigned kLooks = 2 * kBins;
+    constexpr unsigned kMostSlots = 4 * kBatch;
+    if (Retain::may_wait(S::global.retain, 0)) return;
+    unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
+    unsigned sent = 0;
+    for (unsigned i = 0; i < kLooks && sent < kMostSlots; ++i, ++at) {
+      const unsigned list = at % kLists;
+      if (list % kBins == 0) continue;
+      const Chain chain = take_loose(t, list / kBins, list % kBins, kBatch);
+      if (chain.count != 0) go_home(t, list % kBins, chain);
+      sent += chain.count;
+    }
+  }
+
+  static void go_home(Thread& t, Bin bin, const Chain& chain) {
+    constexpr unsigned kStep = 64;
+    void* slots[kStep];
+    std::uintptr_t emptied[kStep];
+    FreeSlot* slot = chain.first;
+    for (unsigned left = chain.count; left != 0;) {
+      unsigned n = 0;
+      for (; n < kStep && n < left; ++n) {
+        slots[n] = slot;
+        slot = slot->next;
+      }
+      left -= n;
+      const Given given = Pool::give(S::global.pool, bin, slots, n, emptied, slots);
+      Retain::slots_home(S::global.retain, given.kept * bin_size(bin));
+      for (unsigned i = 0; i < given.rejected; ++i) Guard::report(Fault::kDoubleFree, slots[i], bin, Line::kName);
+      for (unsigned i = 0; i < given.emptied; ++i) retire(t, bin, emptied[i]);
+    }
+    purge_if_due(t);
+  }
+
+  static void retire(Thread& t, Bin bin, std::uintptr_t span) {
+    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
+    Source::release(S::global.source, span, false);
+    Observe::count(t.observe, Event::kSpanRetired, 1);
+  }
+
+  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation.
+  static Chain audited(Thread& t, Bin bin, const Chain& chain) {
+    const FreeSlot* slot = chain.first;
+    bool intact = true;
+    for (unsigned i = 0; i < chain.count; ++i, slot = slot->next) intact = intact && Guard::intact(t.guard, slot);
+    return HZ_LIKELY(intact) ? chain : weeded(t, bin, chain);
+  }
+  HZ_COLD static Chain weeded(Thread& t, Bin bin, const Chain& chain) {
+    Chain kept;
+    FreeSlot* slot = chain.first;
+    for (unsigned i = 0; i < chain.count; ++i) {
+      FreeSlot* next = slot->next;
+      if (Guard::intact(t.guard, slot)) {
+        kept.push(slot);
+      } else {
+        Guard::report(Fault::kWriteAfterFree, slot, bin, Line::kName);
+      }
+      slot = next;
+    }
+    return kept;
+  }
+};
+
+}  // namespace hz

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of one line's heap: what the process has, what each thread has, and how a thread finds its own. Everything is
+// constant-initialised, because the dynamic loader calls malloc before any constructor runs.
+//
+//   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns nothing, so
+//              that every operation falls into its slow path (not born yet, dead, or operations are being counted)
+//   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no memory, or
+//              null before birth
+//
+// Lock order: threads -> one thread's lock -> pool -> source.
+#pragma once
+
+#include <atomic>
+
+#include "box/central/contract.hpp"
+#include "box/front/contract.hpp"
+#include "box/guard/contract.hpp"
+#include "box/observe/contract.hpp"
+#include "box/policy/contract.hpp"
+#include "box/remote/contract.hpp"
+#include "box/retain/contract.hpp"
+#include "box/route/contract.hpp"
+#include "box/source/contract.hpp"
+#include "os/lock.hpp"
+
+namespace hz {
+
+template <class Line>
+struct State {
+  static_assert(RouteContract<typename Line::Route>);
+  static_assert(FrontContract<typename Line::Front>);
+  static_assert(RemoteContract<typename Line::Remote>);
+  static_assert(CentralContract<typename Line::Central>);
+  static_assert(PoolContract<typename Line::Pool>);
+  static_assert(SourceContract<typename Line::Source>);
+  static_assert(RetainContract<typename Line::Retain>);
+  static_assert(GuardContract<typename Line::Guard>);
+  static_assert(PolicyContract<typename Line::Policy>);
+  static_assert(ObserveContract<typename Line::Observe>);
+
+  struct Thread {
+    typename Line::Front::PerThread front;
+    typename Line::Route::PerThread route;
+    typename Line::Guard::PerThread guard;
+    typename Line::Remote::PerThread remote;
+    [[no_unique_address]] typename Line::Observe::PerThread observe;
+
+    os::Lock lock;  // held by whoever crosses the boundary with this state
+    bool alive = false;
+    unsigned owner = 0;
+    unsigned exit_rounds = 0;
+    unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
+    std::size_t capacity_bytes = 0;   // sum over the bins of capacity * size, within the budget
+    Thread* next = nullptr;
+    Thread* previous = nullptr;
+  };
+  static_assert(sizeof(Thread) <= Line::kThreadBytes, "the line promises to keep a thread's state small");
+
+  struct Global {
+    typename Line::Route::Global route;
+    typename Line::Remote::Global remote;
+    typename Line::Central::Global central;
+    typename Line::Pool::Global pool;
+    typename Line::Source::Global source;
+    typename Line::Retain::Global retain;
+
+    os::Lock threads_lock;                  // guards what follows
+    Thread* threads = nullptr;              // alive
+    Thread* spare = nullptr;                // memory for threads to come
+    Thread* orphans = nullptr;              // of threads that a fork left behind: adopted with all that they hold
+    std::atomic<unsigned> owner_threads[Line::Remote::kOwners] = {};  // written under the lock, read as a hint
+    std::size_t thread_memory = 0;
+
+    std::atomic<bool> open{false};
+    std::atomic<bool> counting{false};
+    std::atomic<unsigned> sweep_cursor{0};
+    std::atomic<std::size_t> thread_budget{Line::kThreadCacheBytes};
+    unsigned exit_key = 0;
+    bool has_exit_key = false;
+    std::atomic<bool> fork_hooked{false};
+  };
+
+  struct Local {
+    Thread* fast;
+    Thread* heap;
+  };
+
+  static inline constinit Global global;
+  static inline constinit Thread empty;
+  static inline constinit Thread shared;
+  static inline constinit thread_local Local tls{&empty, nullptr};
+};
+
+}  // namespace hz

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Birth, death and fork: how a thread gets its state, gives it up, and what a child process does with the states of the
+// threads that it does not have. Called from slow paths, from the C library's thread-exit and fork hooks.
+#pragma once
+
+#include "heap/options.hpp"
+#include "heap/refill.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Threads {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using B = Boundary<Line>;
+
+  // This thread's state, born on first use, locked: for the duration of one crossing.
+  class Entered {
+   public:
+    Entered() : thread_(S::tls.heap != nullptr ? *S::tls.heap : born()) { thread_.lock.lock(); }
+    ~Entered() { thread_.lock.unlock(); }
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+    Thread& thread() { return thread_; }
+
+   private:
+    Thread& thread_;
+  };
+
+  // Whether the heap exists; the first caller builds it. False if not even a small arena can be had.
+  static bool open() {
+    // Acquire: pairs with the store in build(); what was built is visible.
+    return HZ_LIKELY(S::global.open.load(std::memory_order_acquire)) || build();
+  }
+
+  static inline constinit Options options;
+
+ private:
+  static constexpr unsigned kExitRounds = 3;  // the C library makes at least four
+
+  HZ_COLD static bool build() {
+    typename S::Global& g = S::global;
+    const os::Guarded hold(g.threads_lock);
+    if (g.open.load(std::memory_order_relaxed)) return true;
+    using Source = typename Line::Source;
+    const std::size_t route_bytes = Line::Route::kTableBytesPerGranule;
+    if (!Source::open(g.source, route_bytes + Line::Pool::kTableBytesPerGranule)) return false;
+    const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
+    Line::Pool::open(g.pool, Source::base(g.source), Source::tables(g.source) + granules * route_bytes, granules);
+    Line::Guard::join(S::shared.guard);
+    options = Options::read();
+    apply_options();
+    g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
+    Line::Route::open(g.route, Source::base(g.source), Source::bytes(g.source));
+    // Release: pairs with open().
+    g.open.store(true, std::memory_order_release);
+    return true;
+  }
+
+  static void apply_options() {
+    typename S::Global& g = S::global;
+    g.counting.store(options.stats != StatsFormat::kNone, std::memory_order_relaxed);
+    if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
+    g.retain.percent.store(options.retain, std::memory_order_relaxed);
+    if (options.report_only) Line::Guard::on_invalid.store(Line::Guard::OnInvalid::kReport, std::memory_order_relaxed);
+  }
+
+  HZ_COLD static Thread& born() {
+    typename S::Global& g = S::global;
+    if (!open()) return S::shared;
+    g.threads_lock.lock();
+    Thread* t = pop(g.orphans);
+    if (t == nullptr) t = fresh_thread(g);
+    if (t != nullptr) enlist(g, *t);
+    g.threads_lock.unlock();
+    if (t == nullptr) return S::shared;
+    S::tls.heap = t;
+    if (!g.counting.load(std::memory_order_relaxed)) S::tls.fast = t;
+    // From here on this thread may allocate, so the C library may too.
+    if (g.has_exit_key) os::arm_exit_hook(g.exit_key, t);
+    if (!g.fork_hooked.exchange(true, std::memory_order_relaxed)) os::set_fork_hooks(&on_fork, &after_fork, &in_child);
+    return *t;
+  }
+
+  static Thread* pop(Thread*& list) {
+    Thread* t = list;
+    if (t != nullptr) list = t->next;
+    return t;
+  }
+
+  static Thread* fresh_thread(typename S::Global& g) {
+    if (g.spare == nullptr) {
+      constexpr std::size_t kStride = align_up(sizeof(Thread), alignof(Thread) < 64 ? 64 : alignof(Thread));
+      constexpr std::size_t kChunk = align_up(4 * kStride, kGranule);
+      void* chunk = os::map(kChunk, kGranule);
+      if (chunk == nullptr) return nullptr;
+      os::forbid_huge_pages(chunk, kChunk);
+      for (std::size_t at = kChunk / kStride; at-- > 0;) {
+        auto* t = static_cast<Thread*>(pointer(address(chunk) + at * kStride));
+        t->next = g.spare;
+        g.spare = t;
+      }
+      g.thread_memory += kChunk;
+    }
+    Thread* t = pop(g.spare);
+    ::new (static_cast<void*>(t)) Thread;
+    Line::Guard::join(t->guard);
+    unsigned least = 0;
+    for (unsigned owner = 1; owner < Line::Remote::kOwners; ++owner) {
+      if (g.owner_threads[owner].load(std::memory_order_relaxed) < g.owner_threads[least].load(std::memory_order_relaxed))
+        least = owner;
+    }
+    t->owner = least;
+    Line::Route::join(t->route, least);
+    return t;
+  }
+
+  static void enlist(typename S::Global& g, Thread& t) {
+    t.alive = true;
+    t.exit_rounds = kExitRounds;
+    t.previous = nullptr;
+    t.next = g.threads;
+    if (g.threads != nullptr) g.threads->previous = &t;
+    g.threads = &t;
+    g.owner_threads[t.owner].fetch_add(1, std::memory_order_relaxed);
+  }
+  static void delist(typename S::Global& g, Thread& t) {
+    (t.previous != nullptr ? t.previous->next : g.threads) = t.next;
+    if (t.next != nullptr) t.next->previous = t.previous;
+    g.owner_threads[t.owner].fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // The destructors of other thread-specific data may still allocate and free: going last means letting them go first.
+  static void on_thread_exit(void* state) {
+    auto* t = static_cast<Thread*>(state);
+    if (--t->exit_rounds != 0) {
+      os::arm_exit_hook(S::global.exit_key, t);
+      return;
+    }
+    S::tls.fast = &S::empty;
+    S::tls.heap = &S::shared;  // what the thread still does, it does there
+    t->lock.lock();
+    B::give_up(*t, false);
+    t->lock.unlock();
+    typename S::Global& g = S::global;
+    const os::Guarded hold(g.threads_lock);
+    delist(g, *t);
+    S::shared.lock.lock();
+    bequeath(*t);
+    S::shared.lock.unlock();
+    t->next = g.spare;
+    g.spare = t;
+  }
+
+  // What the dead have counted lives on in the shared state.
+  static void bequeath(const Thread& t) {
+    std::uint64_t sums[kEvents] = {};
+    Line::Observe::add_to(t.observe, sums);
+    for (unsigned i = 0; i < kEvents; ++i) Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
+  }
+
+  // Around a fork every lock is held, so the child finds every structure whole. Other threads' hot paths run on; each of
+  // their stores leaves their bins whole as well.
+  static void on_fork() {
+    typename S::Global& g = S::global;
+    g.threads_lock.lock();
+    for (Thread* t = g.threads; t != nullptr; t = t->next) t->lock.lock();
+    S::shared.lock.lock();
+    Line::Pool::lock(g.pool);
+    Line::Source::lock(g.source);
+  }
+  static void after_fork() {
+    typename S::Global& g = S::global;
+    Line::Source::unlock(g.source);
+    Line::Pool::unlock(g.pool);
+    S::shared.lock.unlock();
+    for (Thread* t = g.threads; t != nullptr; t = t->next) t->lock.unlock();
+    g.threads_lock.unlock();
+  }
+  static void in_child() {
+    after_fork();
+    typename S::Global& g = S::global;
+    const os::Guarded hold(g.threads_lock);
+    for (Thread* t = g.threads; t != nullptr;) {
+      Thread* next = t->next;
+      if (t != S::tls.heap) {
+        delist(g, *t);
+        t->alive = false;
+        t->next = g.orphans;
+        g.orphans = t;
+      }
+      t = next;
+    }
+  }
+};
+
+}  // namespace hz

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Line hz3, scale lane: lookup first. Every free finds class and owner in one page tag; owners get their slots back
+// through a lock-free stash; a thread's state stays within 8 KiB. For programs whose threads mostly free what they
+// allocate, at any number of threads.
+#pragma once
+
+#include "box/central/lock_free_list.hpp"
+#include "box/central/span_pool.hpp"
+#include "box/front/linked_bins.hpp"
+#include "box/guard/fail_fast.hpp"
+#include "box/observe/counters.hpp"
+#include "box/policy/frozen.hpp"
+#include "box/remote/sparse_ring.hpp"
+#include "box/retain/hysteresis.hpp"
+#include "box/route/page_tag.hpp"
+#include "box/source/arena.hpp"
+#include "heap/heap.hpp"
+
+namespace hz {
+
+struct Hz3 {
+  static constexpr const char* kName = "hz3";
+
+  static constexpr unsigned kOwners = 64;          // threads beyond that share
+  static constexpr unsigned kOutboxEntries = 768;
+  static constexpr std::size_t kBinBytes = 2 * kMiB;
+  static constexpr std::size_t kThreadCacheBytes = 4 * kMiB;
+  static constexpr std::size_t kThreadBytes = 8 * kKiB;
+
+  using Route = PageTag;
+  using Front = LinkedBins;
+  using Remote = SparseRing<Hz3>;
+  using Central = LockFreeList<Hz3>;
+  using Pool = SpanPool;
+  using Source = Arena;
+  using Retain = Hysteresis;
+  using Guard = FailFast;
+  using Policy = Frozen<Hz3>;
+  using Observe = Counters;
+};
+
+}  // namespace hz

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Line hz3-fast: hz3 with few owners and a dense bank of outgoing parcels, one per owner and class, so that remote frees
+// need no grouping. Costs up to 48 KiB of state a thread; for programs with a handful of busy threads.
+#pragma once
+
+#include "box/remote/dense_bank.hpp"
+#include "line/hz3.hpp"
+
+namespace hz {
+
+struct Hz3Fast {
+  static constexpr const char* kName = "hz3-fast";
+
+  static constexpr unsigned kOwners = 8;
+  static constexpr unsigned kParcelSlots = 64;
+  static constexpr std::size_t kParcelBytes = 64 * kKiB;
+  static constexpr std::size_t kBinBytes = 2 * kMiB;
+  static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
+  static constexpr std::size_t kThreadBytes = 48 * kKiB;
+
+  using Route = PageTag;
+  using Front = LinkedBins;
+  using Remote = DenseBank<Hz3Fast>;
+  using Central = LockFreeList<Hz3Fast>;
+  using Pool = SpanPool;
+  using Source = Arena;
+  using Retain = Hysteresis;
+  using Guard = FailFast;
+  using Policy = Frozen<Hz3Fast>;
+  using Observe = Counters;
+};
+
+}  // namespace hz

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operating system is Linux: memory, process, hooks and waiting by way of the C library's plain system call
+// wrappers. See os.hpp for the contract; called on cold paths only.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.hpp"
+#include "os/os.hpp"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+namespace hz::os {
+namespace {
+
+class KeepErrno {
+ public:
+  KeepErrno() : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
+  if (bytes + alignment < bytes) return nullptr;
+  void* raw = mmap(nullptr, bytes + alignment, protection, kPrivate, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  const std::uintptr_t start = align_up(address(raw), alignment);
+  const std::size_t before = start - address(raw);
+  if (before != 0) munmap(raw, before);
+  if (alignment - before != 0) munmap(pointer(start + bytes), alignment - before);
+  return pointer(start);
+}
+
+}  // namespace
+
+void* reserve(std::size_t bytes, std::size_t alignment) {
+  const KeepErrno keep;
+  return map_aligned(bytes, alignment, PROT_NONE);
+}
+
+bool commit(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool extend(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  void* got = mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == at) return true;
+  if (got != MAP_FAILED) munmap(got, bytes);  // kernels before 4.17 take the address as a hint
+  return false;
+}
+
+void* map(std::size_t bytes, std::size_t alignment) {
+  const KeepErrno keep;
+  return map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
+}
+
+bool forbid_huge_pages(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  madvise(at, bytes, MADV_NOHUGEPAGE);  // fails only where the kernel knows no huge pages
+  return true;
+}
+
+void unmap(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  munmap(at, bytes);
+}
+
+bool purge(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return madvise(at, bytes, MADV_DONTNEED) == 0;
+}
+
+bool move_pages(void* from, void* to, std::size_t bytes) {
+  const KeepErrno keep;
+  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
+}
+
+bool remap_fresh(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) == at;
+}
+
+std::size_t memory_bytes() {
+  const KeepErrno keep;
+  struct sysinfo info;
+  return sysinfo(&info) == 0 ? static_cast<std::size_t>(info.totalram) * info.mem_unit : 0;
+}
+
+std::size_t address_space_limit() {
+  const KeepErrno keep;
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return limit.rlim_cur;
+}
+
+std::uint64_t random_word() {
+  const KeepErrno keep;
+  std::uint64_t word = 0;
+  const auto* seed = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
+  if (seed != nullptr) memcpy(&word, seed + 8, sizeof word);  // the first half is the C library's stack canary
+  struct timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  word ^= static_cast<std::uint64_t>(now.tv_nsec) * 0x9E3779B97F4A7C15U;
+  word ^= word >> 32;
+  return word * 0xD6E8FEB86659FD93U;
+}
+
+std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
+
+void write_error(const char* text, std::size_t length) {
+  const KeepErrno keep;
+  while (length != 0) {
+    const ssize_t n = write(STDERR_FILENO, text, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text += n;
+    length -= static_cast<std::size_t>(n);
+  }
+}
+
+void abort_process() { abort(); }
+
+namespace {
+
+// Before the C library is initialised `environ` is still null, and the dynamic loader already allocates.
+class ProcEnvironment {
+ public:
+  ProcEnvironment() : fd_(open("/proc/self/environ", O_RDONLY | O_CLOEXEC)) {}
+  ~ProcEnvironment() {
+    if (fd_ >= 0) close(fd_);
+  }
+  ProcEnvironment(const ProcEnvironment&) = delete;
+  ProcEnvironment& operator=(const ProcEnvironment&) = delete;
+
+  // The next byte, or -1 at the end.
+  int next() {
+    if (at_ == filled_) {
+      const ssize_t n = fd_ < 0 ? 0 : read(fd_, buffer_, sizeof buffer_);
+      if (n <= 0) return -1;
+      at_ = 0;
+      filled_ = static_cast<std::size_t>(n);
+    }
+    return static_cast<unsigned char>(buffer_[at_++]);
+  }
+
+ private:
+  int fd_;
+  std::size_t at_ = 0, filled_ = 0;
+  char buffer_[512];
+};
+
+// "name=value" against `name`: the value, or null.
+const char* match(const char* entry, const char* name) {
+  const std::size_t n = strlen(name);
+  return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : nullptr;
+}
+
+}  // namespace
+
+bool environment(const char* name, char* value, std::size_t capacity) {
+  const KeepErrno keep;
+  if (getauxval(AT_SECURE) != 0) return false;
+  if (environ != nullptr) {
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const char* found = match(*entry, name);
+      if (found == nullptr) continue;
+      const std::size_t length = strlen(found);
+      if (length >= capacity) return false;
+      memcpy(value, found, length + 1);
+      return true;
+    }
+    return false;
+  }
+  ProcEnvironment source;
+  char line[256];
+  std::size_t length = 0;
+  for (int c = source.next(); c >= 0; c = source.next()) {
+    if (length < sizeof line) line[length] = static_cast<char>(c);
+    ++length;
+    if (c != 0) continue;
+    const char* found = length <= sizeof line ? match(line, name) : nullptr;
+    if (found != nullptr && strlen(found) < capacity) {
+      memcpy(value, found, strlen(found) + 1);
+      return true;
+    }
+    length = 0;
+  }
+  return false;
+}
+
+bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key) {
+  const KeepErrno keep;
+  return pthread_key_create(key, at_thread_exit) == 0;
+}
+
+void arm_exit_hook(unsigned key, void* state) {
+  const KeepErrno keep;
+  pthread_setspecific(key, state);
+}
+
+void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)()) {
+  const KeepErrno keep;
+  pthread_atfork(prepare, parent, child);
+}
+
+void wait_on(const std::uint32_t* word, std::uint32_t while_value) {
+  const KeepErrno keep;
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, nullptr, nullptr, 0);
+}
+
+void wake_one(const std::uint32_t* word) {
+  const KeepErrno keep;
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace hz::os

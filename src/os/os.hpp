@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What we need from an operating system, and nothing more; one implementation file per system. Called by boxes and the
+// heap on cold paths. No function here allocates, and every one leaves errno as it found it. Sizes are bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hz::os {
+
+// --- memory; addresses and sizes are multiples of the granule, results zeroed
+void* reserve(std::size_t bytes, std::size_t alignment);  // address space only; nullptr when refused
+bool commit(void* at, std::size_t bytes);                 // make reserved space usable
+bool extend(void* at, std::size_t bytes);                 // map usable space exactly there; false if taken or refused
+void* map(std::size_t bytes, std::size_t alignment);      // usable at once
+bool forbid_huge_pages(void* at, std::size_t bytes);      // for metadata; true also where there are none
+void unmap(void* at, std::size_t bytes);
+bool purge(void* at, std::size_t bytes);                  // pages go back; reads as zero afterwards
+bool move_pages(void* from, void* to, std::size_t bytes);  // `from` reads as zero afterwards; false: nothing happened
+bool remap_fresh(void* at, std::size_t bytes);             // purge, and merge the mapping with its neighbours again
+
+// --- the machine and its limits
+std::size_t memory_bytes();         // physical memory, 0 if unknown
+std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
+std::uint64_t random_word();        // differs from process to process
+
+// --- the process
+std::uint64_t thread_id();
+void write_error(const char* text, std::size_t length);
+[[noreturn]] void abort_process();
+// Copies the value of an environment variable; false if unset, longer than `capacity` - 1, or the process is setuid.
+bool environment(const char* name, char* value, std::size_t capacity);
+
+// `at_thread_exit` is called with the state that the thread has armed when the thread ends; it may arm again to be called
+// after the destructors of others. False (no more keys): threads end unnoticed.
+bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key);
+void arm_exit_hook(unsigned key, void* state);
+void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)());
+
+// --- waiting
+void wait_on(const std::uint32_t* word, std::uint32_t while_value);
+void wake_one(const std::uint32_t* word);
+
+}  // namespace hz::os
