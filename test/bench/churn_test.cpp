@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One worker's loop with an allocator that keeps books: how operations are counted, that every block is freed once,
+// what is written into blocks. Workers run one after the other on one thread, so every number is exact.
+#include "ring/churn.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <vector>
+
+namespace hz::bench {
+namespace {
+
+struct Books {
+  static inline std::map<void*, std::size_t> live;
+  static inline std::uint64_t allocations;
+  static inline std::uint64_t releases;
+  static inline std::uint64_t unknown;    // released though not live
+  static inline std::uint64_t untouched;  // released with the first or last byte as allocated
+  static inline std::size_t smallest;
+  static inline std::size_t largest;
+
+  static void open() {
+    live.clear();
+    allocations = releases = unknown = untouched = largest = 0;
+    smallest = SIZE_MAX;
+  }
+  static void* allocate(std::size_t size) {
+    void* p = std::malloc(size);
+    std::memset(p, 0, size);
+    live[p] = size;
+    ++allocations;
+    smallest = std::min(smallest, size);
+    largest = std::max(largest, size);
+    return p;
+  }
+  static void release(void* p) {
+    const auto found = live.find(p);
+    if (found == live.end()) {
+      ++unknown;
+      return;
+    }
+    const char* bytes = static_cast<char*>(p);
+    untouched += bytes[0] == 0 || bytes[found->second - 1] == 0;
+    live.erase(found);
+    ++releases;
+    std::free(p);
+  }
+};
+
+// A worker with everything it needs; its ring is drained by itself or by another worker.
+struct Station {
+  explicit Station(const Lane& lane) : slots(lane.slots), entries(lane.ring), ring(entries.data(), lane.ring) {}
+  std::vector<void*> slots;
+  std::vector<void*> entries;
+  SpscRing ring;
+};
+
+class ChurnTest : public testing::Test {
+ protected:
+  void SetUp() override { Books::open(); }
+
+  // One worker that sends to itself, as with one thread; the counts at the end of the timed region.
+  template <Mode kMode>
+  static Counts run_alone(const Lane& lane, bool touch = true) {
+    Station station(lane);
+    Churn<Books> churn(lane, touch, station.slots.data(), station.ring, station.ring);
+    churn.iterate(make_random<kMode>(1, 0));
+    const Counts upstream_end = churn.counts();
+    churn.finish();
+    churn.drain_to_end();
+    EXPECT_TRUE(Books::live.empty());
+    EXPECT_EQ(Books::unknown, 0U);
+    return kMode == Mode::kFair ? churn.counts() : upstream_end;
+  }
+};
+
+constexpr Lane lane_of_one_slot(std::uint64_t iterations, std::uint32_t remote) {
+  return {"one_slot", 16, 2048, iterations, remote, 1, 4};
+}
+
+TEST_F(ChurnTest, FairCountsOneOpPerCall) {
+  const Counts counts = run_alone<Mode::kFair>(lane_of_one_slot(1000, 0));
+  EXPECT_EQ(counts.allocated, 500U);
+  EXPECT_EQ(counts.freed_local, 500U);
+  EXPECT_EQ(counts.ops(Mode::kFair), 1000U);
+}
+
+TEST_F(ChurnTest, FairCountsWhatIsLeftInTheSlots) {
+  EXPECT_EQ(run_alone<Mode::kFair>(lane_of_one_slot(1001, 0)).ops(Mode::kFair), 1002U);
+}
+
+TEST_F(ChurnTest, FairCountsATravellingBlockTwice) {
+  const Counts counts = run_alone<Mode::kFair>(lane_of_one_slot(1000, 100));
+  EXPECT_EQ(counts.sent, 500U);
+  EXPECT_EQ(counts.drained, 500U);  // the last one after the loop
+  EXPECT_EQ(counts.freed_local, 0U);
+  EXPECT_EQ(counts.ops(Mode::kFair), 1000U);
+}
+
+TEST_F(ChurnTest, UpstreamCountsSendAndDrainAndStopsEarly) {
+  const Counts counts = run_alone<Mode::kUpstream>(lane_of_one_slot(1000, 100), false);
+  EXPECT_EQ(counts.allocated, 500U);
+  EXPECT_EQ(counts.sent, 500U);
+  EXPECT_EQ(counts.drained, 499U);  // the last one is freed, but not timed and not counted
+  EXPECT_EQ(counts.ops(Mode::kUpstream), 1499U);
+  EXPECT_EQ(Books::releases, 500U);
+}
+
+TEST_F(ChurnTest, OpsEqualCallsOfTheAllocator) {
+  const Counts counts = run_alone<Mode::kFair>({"mixed", 16, 2048, 20'000, 50, 400, 256});
+  EXPECT_EQ(counts.ops(Mode::kFair), Books::allocations + Books::releases);
+  EXPECT_EQ(Books::allocations, Books::releases);
+  EXPECT_NEAR(static_cast<double>(counts.sent) / static_cast<double>(counts.allocated), 0.5, 0.03);
+}
+
+TEST_F(ChurnTest, SizesStayInTheLaneAndReachItsEnds) {
+  run_alone<Mode::kFair>({"tiny", 16, 24, 2000, 0, 10, 16});
+  EXPECT_EQ(Books::smallest, 16U);
+  EXPECT_EQ(Books::largest, 24U);
+}
+
+TEST_F(ChurnTest, TouchesFirstAndLastByteOnlyWhenAsked) {
+  run_alone<Mode::kFair>({"touch", 16, 64, 1000, 50, 10, 16}, true);
+  EXPECT_EQ(Books::untouched, 0U);
+  run_alone<Mode::kFair>({"touch", 16, 64, 1000, 50, 10, 16}, false);
+  EXPECT_EQ(Books::untouched, Books::releases / 2);
+}
+
+TEST_F(ChurnTest, SameSeedSameRun) {
+  const Lane lane{"mixed", 16, 2048, 5000, 90, 400, 256};
+  const Counts first = run_alone<Mode::kFair>(lane);
+  const Counts second = run_alone<Mode::kFair>(lane);
+  EXPECT_EQ(first.allocated, second.allocated);
+  EXPECT_EQ(first.sent, second.sent);
+}
+
+TEST_F(ChurnTest, ThreadsDrawDifferentNumbers) {
+  EXPECT_NE(make_random<Mode::kFair>(1, 0).next(), make_random<Mode::kFair>(1, 1).next());
+  Lcg32 published(0x12345678 + 977 * 3);
+  EXPECT_EQ(make_random<Mode::kUpstream>(0x12345678, 3).next(), published.next());
+}
+
+TEST_F(ChurnTest, AFullRingFallsBackAndMarksTheRunDirty) {
+  const Lane lane = lane_of_one_slot(20, 100);
+  Station mine(lane);
+  Station other(lane);
+  Churn<Books> sender(lane, true, mine.slots.data(), mine.ring, other.ring);
+  Churn<Books> receiver(lane, true, other.slots.data(), other.ring, mine.ring);
+  sender.iterate(make_random<Mode::kFair>(1, 0));
+  EXPECT_EQ(sender.counts().allocated, 10U);
+  EXPECT_EQ(sender.counts().sent, 4U);
+  EXPECT_EQ(sender.counts().fallbacks, 6U);
+  EXPECT_TRUE(sender.counts().dirty());
+
+  sender.finish();
+  receiver.finish();
+  sender.drain_to_end();
+  receiver.drain_to_end();
+  EXPECT_EQ(receiver.counts().drained, 4U);
+  EXPECT_EQ(mine.ring.high_water(), 4U);
+  Counts total = sender.counts();
+  total += receiver.counts();
+  EXPECT_EQ(total.ops(Mode::kFair), 20U);
+  EXPECT_TRUE(Books::live.empty());
+}
+
+TEST(Counts, DirtyAboveOnePerMille) {
+  Counts counts;
+  EXPECT_FALSE(counts.dirty());
+  counts.sent = 9990;
+  counts.fallbacks = 10;
+  EXPECT_FALSE(counts.dirty());
+  counts.fallbacks = 11;
+  EXPECT_TRUE(counts.dirty());
+}
+
+}  // namespace
+}  // namespace hz::bench
