@@ -11,9 +11,9 @@ HZ_EXPORT void hz_free(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void* hz_calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
 HZ_EXPORT void* hz_realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
 HZ_EXPORT void* hz_aligned_alloc(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
-HZ_EXPORT void hz_free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1); }
+HZ_EXPORT void hz_free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc); }
 HZ_EXPORT void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size) {
-  ThisHeap::free_sized(ptr, size, alignment);
+  ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
 }
 HZ_EXPORT size_t hz_usable_size(const void* ptr) { return ptr == nullptr ? 0 : ThisHeap::usable_size(ptr); }
 HZ_EXPORT int hz_owns(const void* ptr) { return ThisHeap::owns(ptr) ? 1 : 0; }

@@ -43,8 +43,8 @@ HZ_EXPORT void* pvalloc(size_t size) {
 }
 
 HZ_EXPORT void cfree(void* ptr) { ThisHeap::free(ptr); }
-HZ_EXPORT void free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1); }
-HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) { ThisHeap::free_sized(ptr, size, alignment); }
+HZ_EXPORT void free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc); }
+HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) { ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc); }
 
 HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ptr == nullptr ? 0 : ThisHeap::usable_size(ptr); }
 

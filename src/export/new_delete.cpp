@@ -75,11 +75,11 @@ HZ_OPERATOR void operator delete(void* p, std::align_val_t) noexcept { ThisHeap:
 HZ_OPERATOR void operator delete[](void* p, std::align_val_t) noexcept { ThisHeap::free(p); }
 HZ_OPERATOR void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
 HZ_OPERATOR void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
-HZ_OPERATOR void operator delete(void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1); }
-HZ_OPERATOR void operator delete[](void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1); }
+HZ_OPERATOR void operator delete(void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1, ThisHeap::kExact); }
+HZ_OPERATOR void operator delete[](void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1, ThisHeap::kExact); }
 HZ_OPERATOR void operator delete(void* p, std::size_t n, std::align_val_t a) noexcept {
-  ThisHeap::free_sized(p, n, number(a));
+  ThisHeap::free_sized(p, n, number(a), ThisHeap::kExact);
 }
 HZ_OPERATOR void operator delete[](void* p, std::size_t n, std::align_val_t a) noexcept {
-  ThisHeap::free_sized(p, n, number(a));
+  ThisHeap::free_sized(p, n, number(a), ThisHeap::kExact);
 }

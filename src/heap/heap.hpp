@@ -120,15 +120,17 @@ struct Heap {
     return bin == kHugeBin ? H::usable_size(block) : bin_size(bin);
   }
 
-  // The caller says how large the block was asked to be: a size of another class is a bug of the caller's.
-  static void free_sized(void* block, std::size_t size, std::size_t alignment) {
-    if (block != nullptr) {
-      const Tag tag = Route::find(S::global.route, address(block));
+  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its size,
+  // because realloc leaves it in place down to half.
+  static constexpr unsigned kExact = 0, kAfterRealloc = 4;
+
+  static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    if (tag != 0) {  // else free() reports it
       const Bin bin = Route::bin(tag);
-      const Bin expected = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
-      // realloc may leave a block in a class of up to twice the size.
-      const bool fits = bin == kHugeBin ? size <= H::usable_size(block) : size <= bin_size(bin) && expected <= bin && bin - expected <= 8;
-      if (tag != 0 && !fits) Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
+      const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
+      const bool fits = bin == kHugeBin ? size <= H::usable_size(block) : asked <= bin && bin <= asked + slack;
+      if (HZ_UNLIKELY(!fits)) Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
     }
     free(block);
   }

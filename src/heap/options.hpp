@@ -17,7 +17,7 @@ struct Options {
   StatsFormat stats = StatsFormat::kNone;
   bool report_only = false;
   std::size_t thread_cache = 0;  // 0: the line's default
-  std::size_t retain = 25;
+  std::size_t retain = 125;
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -68,7 +68,7 @@ struct Options {
     return o.report_only || same(value, "abort");
   }
   static bool set_thread_cache(Options& o, const char* value) { return parse(value, 1, std::size_t{1} << 32, o.thread_cache); }
-  static bool set_retain(Options& o, const char* value) { return parse(value, 0, 100, o.retain); }
+  static bool set_retain(Options& o, const char* value) { return parse(value, 100, 1000, o.retain); }
 
   void apply(const Knob& knob, const char* value) {
     if (knob.set(*this, value)) return;
@@ -108,7 +108,7 @@ inline constexpr Options::Knob Options::kKnobs[4] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
-    {"retain", "HZ_RETAIN", "0 to 100", "per cent of recently live bytes that may stay cached or dirty", set_retain},
+    {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes", set_retain},
 };
 
 }  // namespace hz

@@ -35,19 +35,16 @@ struct Boundary {
     Observe::count(t.observe, Event::kRefill, 1);
     grow_capacity(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
-    const Chain loose = take_loose(t, t.owner, bin, want);
-    if (loose.count != 0) return stock(t, bin, loose);
-    for (int attempt = 0; attempt < 2; ++attempt) {
+    if (void* slot = stock(t, bin, take_loose(t, t.owner, bin, want))) return slot;
+    for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
-      const Chain left = take_abandoned(t, bin, want);
-      if (left.count != 0) return stock(t, bin, left);
+      if (void* slot = stock(t, bin, take_abandoned(t, bin, want))) return slot;
       deliver(t, true);  // what lies in the outbox may be what another thread is about to map
-      if (new_span(t, bin)) {
-        if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
-      }
+      if (new_span(t, bin)) continue;  // others may be quicker to take its slots
+      if (reclaimed) return nullptr;
       reclaim(t, 0);
+      reclaimed = true;
     }
-    return nullptr;
   }
 
   // A bin was full when `slot` came: makes room and takes it in.
@@ -75,7 +72,7 @@ struct Boundary {
       parcel.slots = audited(t, parcel.bin, parcel.slots);
       if (parcel.slots.count == 0) continue;
       const std::size_t bytes = parcel.slots.count * bin_size(parcel.bin);
-      if (!Retain::may_wait(S::global.retain, bytes)) {
+      if (!Retain::may_wait(S::global.retain)) {
         go_home(t, parcel.bin, parcel.slots);
         relieve(t);
         continue;
@@ -155,8 +152,9 @@ struct Boundary {
     }
   }
 
-  // First slot to the caller, the rest into the bin.
+  // First slot to the caller, the rest into the bin; nullptr if the chain is empty.
   static void* stock(Thread& t, Bin bin, Chain chain) {
+    if (chain.count == 0) return nullptr;
     chain = audited(t, bin, chain);
     if (chain.count != 0) Front::fill(t.front, bin, chain);
     void* slot = Front::pop(t.front, bin);
@@ -205,6 +203,8 @@ struct Boundary {
     }
     if (chain.count != 0) Front::fill(t.front, bin, chain);
     zeroed = taken.zeroed;
+    // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
+    if (!zeroed) Guard::on_alloc(slots[0]);
     return slots[0];
   }
 
@@ -226,7 +226,7 @@ struct Boundary {
   static void put_loose(Thread& t, unsigned owner, Bin bin, const Chain& chain) {
     if (chain.count == 0) return;
     const std::size_t bytes = chain.count * bin_size(bin);
-    if (Retain::may_wait(S::global.retain, bytes)) {
+    if (Retain::may_wait(S::global.retain)) {
       Retain::loose_added(S::global.retain, bytes);
       Central::give(S::global.central, owner, bin, chain);
       return;
@@ -240,7 +240,7 @@ struct Boundary {
     constexpr unsigned kLists = Remote::kOwners * kBins;
     constexpr unsigned kLooks = 2 * kBins;
     constexpr unsigned kMostSlots = 4 * kBatch;
-    if (Retain::may_wait(S::global.retain, 0)) return;
+    if (Retain::may_wait(S::global.retain)) return;
     unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     unsigned sent = 0;
     for (unsigned i = 0; i < kLooks && sent < kMostSlots; ++i, ++at) {

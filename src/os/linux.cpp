@@ -129,6 +129,13 @@ std::uint64_t random_word() {
   return word * 0xD6E8FEB86659FD93U;
 }
 
+std::uint64_t milliseconds() {
+  const KeepErrno keep;
+  struct timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+}
+
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
 
 void write_error(const char* text, std::size_t length) {

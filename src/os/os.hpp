@@ -24,6 +24,7 @@ bool remap_fresh(void* at, std::size_t bytes);             // purge, and merge t
 std::size_t memory_bytes();         // physical memory, 0 if unknown
 std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
 std::uint64_t random_word();        // differs from process to process
+std::uint64_t milliseconds();       // since some moment; coarse and cheap
 
 // --- the process
 std::uint64_t thread_id();

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention follows live bytes: what waits free, loose or dirty, is bounded by a share of the bytes that were in use
-// recently, so a program that empties itself is small at once and a steady one neither maps nor purges. "Recently" is a
-// maximum that decays a little with every batch that comes home. Called by the boundary only; a few atomics a batch.
+// Retention follows live bytes: the footprint may stay where the live bytes recently peaked, and a little above, so a
+// busy program whose load swings neither maps nor purges; one that has emptied itself is small at once. Called by the
+// boundary only; a few atomics and a coarse clock a batch.
 //
-//   live   = out - loose                   (thread bins count as live)
-//   recent = max(live, recent - recent / 64 per batch home)
-//   loose  <= floor + recent * percent,  dirty <= floor + recent * percent; a purge goes down to half of that
+//   live      = out - loose              (thread bins count as live)
+//   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; below 1/8 of it the program is emptying
+//               itself, and every byte that comes home takes eight with it
+//   allowed   = floor + percent% of recent
+//   slots may wait loose while out <= allowed;  dirty <= allowed - out, and a purge goes down to 3/4 of that
 #pragma once
 
 #include <atomic>
 
 #include "base/units.hpp"
 #include "box/retain/contract.hpp"
+#include "os/os.hpp"
 
 namespace hz {
 
 struct Hysteresis {
   static constexpr std::size_t kFloor = 1 * kMiB;
-  static constexpr std::size_t kDefaultPercent = 25;
-  static constexpr unsigned kDecayShift = 6;
+  static constexpr std::size_t kDefaultPercent = 125;
+  static constexpr unsigned kDecayShift = 3;
+  static constexpr std::uint64_t kDecayMilliseconds = 100;
+  static constexpr std::size_t kEmptied = 8;
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, recent{0}, peak{0};
+    std::atomic<std::uint64_t> decayed_at{0};  // milliseconds
     std::atomic<std::size_t> percent{kDefaultPercent};
     std::atomic<std::size_t> floor{kFloor};
   };
@@ -34,16 +40,24 @@ struct Hysteresis {
   }
   static void slots_home(Global& g, std::size_t bytes) {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
+    const std::size_t now_live = live(g);
     const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    const std::size_t now = live(g);
-    if (recent > now) g.recent.store(recent - ((recent - now) >> kDecayShift), std::memory_order_relaxed);
+    if (recent <= now_live) return;
+    const std::size_t over = recent - now_live;
+    std::size_t less = decay(g, over);
+    if (now_live < recent / kEmptied) less += kEmptied * bytes;
+    if (less != 0) g.recent.store(less < over ? recent - less : now_live, std::memory_order_relaxed);
   }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  static bool may_wait(const Global& g, std::size_t bytes) { return loose_bytes(g) + bytes <= share(g); }
-  static std::size_t dirty_limit(const Global& g) { return share(g); }
-  static std::size_t dirty_target(const Global& g) { return share(g) / 2; }
+  static bool may_wait(const Global& g) { return out_bytes(g) <= allowed(g); }
+  static std::size_t dirty_limit(const Global& g) {
+    const std::size_t out = out_bytes(g);
+    const std::size_t all = allowed(g);
+    return all > out ? all - out : 0;
+  }
+  static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
 
   static std::size_t out_bytes(const Global& g) { return g.out.load(std::memory_order_relaxed); }
   static std::size_t loose_bytes(const Global& g) { return g.loose.load(std::memory_order_relaxed); }
@@ -55,9 +69,20 @@ struct Hysteresis {
     const std::size_t loose = loose_bytes(g);
     return out > loose ? out - loose : 0;  // the two are read one after the other
   }
-  static std::size_t share(const Global& g) {
+  static std::size_t allowed(const Global& g) {
     return g.floor.load(std::memory_order_relaxed) +
            g.recent.load(std::memory_order_relaxed) / 100 * g.percent.load(std::memory_order_relaxed);
+  }
+  // What time takes of `over`; 0 most of the time.
+  static std::size_t decay(Global& g, std::size_t over) {
+    const std::uint64_t now = os::milliseconds();
+    std::uint64_t then = g.decayed_at.load(std::memory_order_relaxed);
+    if (now - then < kDecayMilliseconds) return 0;
+    if (!g.decayed_at.compare_exchange_strong(then, now, std::memory_order_relaxed)) return 0;
+    std::size_t left = over;
+    for (std::uint64_t periods = (now - then) / kDecayMilliseconds; periods != 0 && left > kPage; --periods)
+      left -= left >> kDecayShift;
+    return over - left;
   }
   static void raise(std::atomic<std::size_t>& highest, std::size_t value) {
     std::size_t seen = highest.load(std::memory_order_relaxed);

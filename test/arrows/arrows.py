@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# arrows.py ROOT: the rules of the house that can be read from the source files. Called by CTest; self_test.py plants
+# one violation of each rule and sees it found.
+#   arrows   base <- os <- box <- heap <- line <- export; a box sees base, os and its own role's contract.hpp
+#   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
+#   size     src under 8,000 lines, each file under 300, half of the files under 100
+#   header   every source file begins with its SPDX line and a comment that says what it is for
+import re
+import statistics
+import sys
+from pathlib import Path
+
+LAYERS = ["base", "os", "box", "heap", "line", "export"]
+MAX_TOTAL, MAX_FILE, MAX_MEDIAN = 8000, 300, 100
+LICENSE = "SPDX-License-Identifier: Apache-2.0"
+COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".map": "#"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
+CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?:n?def)?\b")
+
+
+def layer(path):
+    return path.split("/")[0]
+
+
+def role(path):
+    """The folder that a box lives in: box/front/bins.hpp -> box/front."""
+    return "/".join(path.split("/")[:2])
+
+
+def include_fault(src, user, angled, quoted, macro):
+    """Why this include is against the rules, or None. All paths are relative to src."""
+    if macro:
+        if macro == "HZ_LINE_HEADER" and layer(user) == "export":
+            return None
+        return f"includes {macro}: only export may name the line by macro"
+    used = angled or quoted
+    public = used.startswith("hakozuna/")
+    if public:
+        return f"includes {used}: base depends on nothing" if layer(user) == "base" else None
+    if angled:
+        return f"includes <{used}>: files of the house are included in quotes" if (src / used).is_file() else None
+    if not (src / used).is_file():
+        return f'includes "{used}": no such file in src (write the path from src)'
+    if LAYERS.index(layer(used)) > LAYERS.index(layer(user)):
+        return f"includes {used}: {layer(user)} must not know {layer(used)}"
+    if layer(user) == "box" and layer(used) == "box" and used != role(user) + "/contract.hpp":
+        return f"includes {used}: a box knows base, os and {role(user)}/contract.hpp"
+    return None
+
+
+def file_faults(src, user):
+    lines = (src / user).read_text(encoding="utf-8").splitlines()
+    if layer(user) not in LAYERS:
+        yield f"{user}: is in no layer ({' '.join(LAYERS)})"
+        return
+    if len(lines) >= MAX_FILE:
+        yield f"{user}: {len(lines)} lines, must be under {MAX_FILE}"
+    may_ask = user == "base/compiler.hpp" or layer(user) == "os"
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        fault = include_fault(src, user, match[2], match[1], match[3]) if match else None
+        if fault:
+            yield f"{user}:{number}: {fault}"
+        if CONDITION.match(line) and not may_ask:
+            yield f"{user}:{number}: #if outside of base/compiler.hpp and os/"
+
+
+def size_faults(src, files):
+    lengths = [len((src / name).read_text(encoding="utf-8").splitlines()) for name in files]
+    if sum(lengths) >= MAX_TOTAL:
+        yield f"src: {sum(lengths)} lines, must be under {MAX_TOTAL}"
+    if statistics.median(lengths) >= MAX_MEDIAN:
+        yield f"src: the median file has {statistics.median(lengths)} lines, must be under {MAX_MEDIAN}"
+
+
+def header_fault(path):
+    mark = "#" if path.name == "CMakeLists.txt" or not path.suffix else COMMENT_MARKS[path.suffix]
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()[:5]]
+    if lines and lines[0].startswith("#!"):
+        lines = lines[1:]
+    if mark == "//" and lines and lines[0].startswith("/*"):
+        lines[0], mark = "*" + lines[0][2:].removesuffix("*/").rstrip(), "*"
+    if not lines or lines[0] != f"{mark} {LICENSE}":
+        return "does not begin with its SPDX line"
+    if path.suffix == ".py" and any(line.startswith('"""') for line in lines[1:3]):
+        return None
+    comment = [line[len(mark):].strip() for line in lines[1:3] if line.startswith(mark)]
+    return None if any(comment) else "has no comment after the SPDX line that says what it is for"
+
+
+def header_faults(root):
+    yield from (f"{name}: {header_fault(root / name)}" for name in ("hz", "CMakeLists.txt")
+                if (root / name).is_file() and header_fault(root / name))
+    for folder in ("src", "include", "test", "bench", "cmake"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and (path.suffix in COMMENT_MARKS or path.name == "CMakeLists.txt"):
+                fault = header_fault(path)
+                if fault:
+                    yield f"{path.relative_to(root)}: {fault}"
+
+
+def faults(root):
+    src = root / "src"
+    files = sorted(str(path.relative_to(src)) for path in src.rglob("*") if path.is_file())
+    if not files:
+        yield "src: no files"
+        return
+    for name in files:
+        yield from file_faults(src, name)
+    yield from size_faults(src, files)
+    yield from header_faults(root)
+
+
+def main():
+    found = list(faults(Path(sys.argv[1])))
+    for fault in found:
+        print(fault)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Plants one violation of each rule of arrows.py in a small tree and sees that exactly it is found, and that the tree
+# is clean without.
+import tempfile
+import unittest
+from pathlib import Path
+
+import arrows
+
+HEADER = "// SPDX-License-Identifier: Apache-2.0\n//\n// What it is for.\n"
+CLEAN = {
+    "base/compiler.hpp": "#if defined(__clang__)\n#endif\n",
+    "base/bits.hpp": '#include <cstdint>\n#include "base/compiler.hpp"\n',
+    "os/linux.cpp": '#include "base/bits.hpp"\n#ifdef X\n#endif\n',
+    "box/front/contract.hpp": '#include "base/bits.hpp"\n',
+    "box/front/bins.hpp": '#include "box/front/contract.hpp"\n',
+    "box/route/contract.hpp": "",
+    "heap/heap.hpp": '#include "box/front/contract.hpp"\n#include "hakozuna/hakozuna.h"\n',
+    "line/one.hpp": '#include "heap/heap.hpp"\n#include "box/front/bins.hpp"\n',
+    "export/malloc.cpp": "#include HZ_LINE_HEADER\n",
+}
+
+
+class Arrows(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        for name, text in CLEAN.items():
+            self.write("src/" + name, HEADER + text)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def plant(self, name, text):
+        self.write("src/" + name, HEADER + text)
+
+    def expect_only(self, *parts):
+        found = list(arrows.faults(self.root))
+        self.assertEqual(len(found), 1, found)
+        for part in parts:
+            self.assertIn(part, found[0])
+
+    def test_clean_tree_passes(self):
+        self.assertEqual(list(arrows.faults(self.root)), [])
+
+    def test_empty_tree_fails(self):
+        self.assertEqual(list(arrows.faults(self.root / "nowhere")), ["src: no files"])
+
+    def test_every_arrow_upwards_is_found(self):
+        homes = ["base/bits.hpp", "os/linux.cpp", "box/front/contract.hpp", "heap/heap.hpp", "line/one.hpp",
+                 "export/malloc.cpp"]
+        for low, user in enumerate(homes):
+            for used in homes[low + 1:]:
+                with self.subTest(user=user, used=used):
+                    self.plant(user, f'#include "{used}"\n')
+                    self.expect_only(user + ":4", "must not know")
+                    self.plant(user, CLEAN[user])
+
+    def test_box_of_another_role(self):
+        self.plant("box/front/bins.hpp", '#include "box/route/contract.hpp"\n')
+        self.expect_only("box/front/bins.hpp:4", "a box knows")
+
+    def test_sibling_in_the_same_role(self):
+        self.plant("box/front/other.hpp", '#include "box/front/bins.hpp"\n')
+        self.expect_only("box/front/other.hpp:4", "a box knows")
+
+    def test_relative_path(self):
+        self.plant("heap/heap.hpp", '#include "../line/one.hpp"\n')
+        self.expect_only("heap/heap.hpp:4", "no such file")
+
+    def test_angled_include_of_ours(self):
+        self.plant("heap/heap.hpp", "#include <line/one.hpp>\n")
+        self.expect_only("heap/heap.hpp:4", "in quotes")
+
+    def test_line_by_macro_outside_of_export(self):
+        self.plant("heap/heap.hpp", "#include HZ_LINE_HEADER\n")
+        self.expect_only("heap/heap.hpp:4", "only export")
+
+    def test_base_includes_public_header(self):
+        self.plant("base/bits.hpp", '#include "hakozuna/hakozuna.h"\n')
+        self.expect_only("base/bits.hpp:4", "depends on nothing")
+
+    def test_conditions(self):
+        for condition in ("#if X", "#ifdef X", "# ifndef X", "#elif X"):
+            with self.subTest(condition=condition):
+                self.plant("heap/heap.hpp", condition + "\n")
+                self.expect_only("heap/heap.hpp:4", "#if outside")
+
+    def test_file_in_no_layer(self):
+        self.plant("misc/odds.hpp", "")
+        self.expect_only("misc/odds.hpp", "no layer")
+
+    def test_long_file(self):
+        self.plant("heap/heap.hpp", "\n" * 297)
+        self.expect_only("heap/heap.hpp: 300 lines")
+
+    def test_long_median(self):
+        for name in CLEAN:
+            self.plant(name, "\n" * 100)
+        self.expect_only("median")
+
+    def test_long_total(self):
+        for number in range(27):
+            self.plant(f"heap/long_{number}.hpp", "\n" * 296)
+        for number in range(40):
+            self.plant(f"heap/short_{number}.hpp", "")
+        self.expect_only("must be under 8000")
+
+    def test_missing_license(self):
+        self.write("src/heap/heap.hpp", "// What it is for.\n")
+        self.expect_only("heap/heap.hpp", "SPDX")
+
+    def test_missing_comment(self):
+        self.write("src/heap/heap.hpp", "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n")
+        self.expect_only("heap/heap.hpp", "no comment")
+
+    def test_block_comments_are_comments(self):
+        self.write("test/good.c", f"/* {arrows.LICENSE}\n *\n * What it is for.\n */\n")
+        self.write("test/bad.c", f"/* {arrows.LICENSE} */\nint main(void);\n")
+        self.expect_only("test/bad.c", "no comment")
+
+    def test_python_may_use_a_docstring(self):
+        license_line = HEADER.splitlines()[0].replace("//", "#") + "\n"
+        self.write("bench/good.py", license_line + '"""What it is for."""\n')
+        self.write("bench/bad.py", license_line + "import sys\n")
+        self.expect_only("bench/bad.py", "no comment")
+
+    def test_missing_license_of_a_script(self):
+        self.write("hz", "#!/bin/sh\n# What it is for.\n")
+        self.expect_only("hz", "SPDX")
+
+
+if __name__ == "__main__":
+    unittest.main()

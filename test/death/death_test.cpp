@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs every registered bug in a child process, in both modes of HZ_ON_INVALID. The child says on stdout which address,
+// class and thread the report must name; the report on stderr must be that, to the letter, and nothing else.
+//   abort:  the first report is fatal and the process ends by SIGABRT
+//   report: the program goes on, and its heap is whole
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "death/bug.hpp"
+#include "support/child.hpp"
+#include "support/pattern.hpp"
+
+namespace hz_test {
+
+void Scene::Expect(const void* block, std::size_t class_size) {
+  last_class_ = class_size;
+  char name[24] = "-";
+  if (class_size != kNoClass) std::snprintf(name, sizeof name, "%zu", class_size);
+  char line[160];
+  const int length = std::snprintf(line, sizeof line, "ptr=0x%zx class=%s line=%s thread=%ld\n",
+                                   reinterpret_cast<std::size_t>(block), name, api::LineName(),
+                                   static_cast<long>(syscall(SYS_gettid)));
+  if (write(1, line, static_cast<std::size_t>(length)) != length) _exit(2);
+}
+
+void Scene::Check(bool kept, const char* promise) {
+  if (kept) return;
+  all_kept_ = false;
+  std::fprintf(stdout, "broken: %s\n", promise);
+  std::fflush(stdout);
+}
+
+namespace {
+
+// Blocks of one class: no two may share memory, so none was handed out twice.
+void CheckBlocks(Scene& scene, std::size_t count, std::size_t size) {
+  std::vector<unsigned char*> blocks(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    blocks[i] = static_cast<unsigned char*>(api::Malloc(size));
+    if (blocks[i] == nullptr) return scene.Check(false, "allocation works after the report");
+    FillPattern(blocks[i], std::min<std::size_t>(size, 256), i);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    scene.Check(HasPattern(blocks[i], std::min<std::size_t>(size, 256), i), "blocks keep their content");
+  }
+  for (unsigned char* block : blocks) api::Free(block);
+  std::sort(blocks.begin(), blocks.end());
+  scene.Check(std::adjacent_find(blocks.begin(), blocks.end()) == blocks.end(), "no block is handed out twice");
+}
+
+void CheckHeapIsWhole(Scene& scene) {
+  const std::size_t of_class = scene.last_class() == Scene::kNoClass ? 64 : scene.last_class();
+  for (int round = 0; round < 2; ++round) {
+    CheckBlocks(scene, std::min<std::size_t>(10'000, (std::size_t{256} << 20) / of_class), of_class);
+    for (const std::size_t size : {16u, 64u, 1000u, 5000u, 70'000u}) CheckBlocks(scene, 700, size);
+  }
+}
+
+const Bug* FindBug(const char* name) {
+  for (const Bug* bug = Bug::first; bug != nullptr; bug = bug->next) {
+    if (std::strcmp(bug->name, name) == 0) return bug;
+  }
+  return nullptr;
+}
+
+int CommitBug(const char* name) {
+  const Bug* bug = FindBug(name);
+  if (bug == nullptr || ExpectedLine() != api::LineName()) return 2;
+  Scene scene;
+  bug->commit(scene);
+  CheckHeapIsWhole(scene);
+  return scene.all_kept() ? 0 : 3;
+}
+
+ChildResult RunBug(const char* name, std::vector<Setting> settings) {
+  settings.emplace_back("HZ_TEST_BUG", name);
+#ifndef HZ_TEST_DIRECT
+  const char* library = std::getenv("HZ_TEST_LIBRARY");
+  if (library == nullptr) {
+    ADD_FAILURE() << "HZ_TEST_LIBRARY must name the library to preload";
+    return {};
+  }
+  settings.emplace_back("LD_PRELOAD", library);
+#endif
+  return RunChild({"/proc/self/exe"}, settings);
+}
+
+// The lines that stderr must hold, made from what the child announced.
+std::string ExpectedReports(const std::string& announced, const Bug& bug, bool fatal, bool first_only) {
+  std::istringstream lines(announced);
+  std::string reports;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("ptr=", 0) != 0) continue;
+    reports += std::string("hz: ") + (fatal ? "fatal: " : "error: ") + bug.code + " " + line + "\n";
+    if (first_only) break;
+  }
+  return reports;
+}
+
+class Committed : public ::testing::Test {
+ public:
+  explicit Committed(const Bug& bug) : bug_(bug) {}
+
+ protected:
+  const Bug& bug_;
+};
+
+class Abort : public Committed {
+ public:
+  using Committed::Committed;
+  void TestBody() override {
+    // The default as well as the word.
+    for (const char* mode : {"", "abort"}) {
+      const ChildResult result = RunBug(bug_.name, {{"HZ_ON_INVALID", mode}});
+      const bool fatal = bug_.severity == kFatal;
+      const std::string reports = ExpectedReports(result.out, bug_, fatal, fatal);
+      EXPECT_NE("", reports) << "the bug was not committed";
+      EXPECT_EQ(reports, result.err);
+      if (fatal) {
+        EXPECT_EQ(SIGABRT, result.signal) << result.out;
+      } else {
+        EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out;
+      }
+    }
+  }
+};
+
+class Report : public Committed {
+ public:
+  using Committed::Committed;
+  void TestBody() override {
+    const ChildResult result = RunBug(bug_.name, {{"HZ_ON_INVALID", "report"}});
+    const std::string reports = ExpectedReports(result.out, bug_, false, false);
+    EXPECT_NE("", reports) << "the bug was not committed";
+    EXPECT_EQ(reports, result.err);
+    EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out;
+  }
+};
+
+void RegisterTests() {
+  for (const Bug* bug = Bug::first; bug != nullptr; bug = bug->next) {
+    ::testing::RegisterTest("Abort", bug->name, nullptr, nullptr, __FILE__, __LINE__,
+                            [bug]() -> Committed* { return new Abort(*bug); });
+    ::testing::RegisterTest("Report", bug->name, nullptr, nullptr, __FILE__, __LINE__,
+                            [bug]() -> Committed* { return new Report(*bug); });
+  }
+}
+
+}  // namespace
+}  // namespace hz_test
+
+int main(int argc, char** argv) {
+  if (const char* bug = std::getenv("HZ_TEST_BUG")) return hz_test::CommitBug(bug);
+  hz_test::RegisterTests();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The environment: what is not understood is told in one line and the default holds; what is understood is silent.
+// The program runs itself as a child: with HZ_TEST_BUG it frees a foreign pointer, which shows the mode in force.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "support/child.hpp"
+#include "support/heap_api.hpp"
+
+namespace hz_test {
+namespace {
+
+ChildResult Run(const char* what, std::vector<Setting> settings) {
+  settings.emplace_back("HZ_TEST_BUG", what);
+#ifndef HZ_TEST_DIRECT
+  const char* library = std::getenv("HZ_TEST_LIBRARY");
+  settings.emplace_back("LD_PRELOAD", library == nullptr ? "HZ_TEST_LIBRARY-is-not-set" : library);
+#endif
+  return RunChild({"/proc/self/exe"}, settings);
+}
+
+ChildResult RunClean(std::vector<Setting> settings) { return Run("none", std::move(settings)); }
+ChildResult RunForeign(std::vector<Setting> settings) { return Run("foreign", std::move(settings)); }
+
+bool IsOneLine(const std::string& text) { return text.find('\n') == text.size() - 1; }
+
+TEST(Environment, NothingSetNothingSaid) {
+  const ChildResult result = RunClean({});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ("", result.err);
+}
+
+TEST(Environment, UnknownStatsValue) {
+  const ChildResult result = RunClean({{"HZ_STATS", "banana"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ("hz: warning: HZ_STATS=banana not understood; accepted: 0, 1, json\n", result.err);
+}
+
+TEST(Environment, UnknownOnInvalidValueMeansAbort) {
+  const std::string warning = "hz: warning: HZ_ON_INVALID=banana not understood; accepted: abort, report\n";
+  ChildResult result = RunClean({{"HZ_ON_INVALID", "banana"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ(warning, result.err);
+  result = RunForeign({{"HZ_ON_INVALID", "banana"}});
+  EXPECT_EQ(SIGABRT, result.signal);
+  EXPECT_EQ(0u, result.err.find(warning + "hz: fatal: E01")) << result.err;
+}
+
+TEST(Environment, ValuesThatAreNoNumbers) {
+  for (const char* name : {"HZ_THREAD_CACHE", "HZ_RETAIN"}) {
+    for (const char* value : {"banana", "-1", "12x", "99999999999999999999999999"}) {
+      const ChildResult result = RunClean({{name, value}});
+      const std::string warning = std::string("hz: warning: ") + name + "=" + value + " not understood; accepted: ";
+      EXPECT_EQ(0, result.exit_code) << name << "=" << value;
+      EXPECT_EQ(0u, result.err.find(warning)) << result.err;
+      EXPECT_TRUE(IsOneLine(result.err)) << result.err;
+    }
+  }
+}
+
+TEST(Environment, ValuesThatAreUnderstoodAreSilent) {
+  for (const Setting& setting : std::vector<Setting>{{"HZ_STATS", "0"},
+                                                     {"HZ_ON_INVALID", "abort"},
+                                                     {"HZ_ON_INVALID", "report"},
+                                                     {"HZ_THREAD_CACHE", "1048576"},
+                                                     {"HZ_RETAIN", "100"},
+                                                     {"HZ_RETAIN", "200"},
+                                                     {"HZ_OPTIONS", "stats:0,on_invalid:report"},
+                                                     {"HZ_OPTIONS", "retain:150,thread_cache:65536"}}) {
+    const ChildResult result = RunClean({setting});
+    EXPECT_EQ(0, result.exit_code) << setting.first << "=" << setting.second;
+    EXPECT_EQ("", result.err) << setting.first << "=" << setting.second;
+  }
+}
+
+TEST(Environment, OptionsAreUnderstood) {
+  const ChildResult result = RunForeign({{"HZ_OPTIONS", "stats:0,on_invalid:report"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ(0u, result.err.find("hz: error: E01 foreign-pointer")) << result.err;
+  EXPECT_TRUE(IsOneLine(result.err)) << result.err;
+}
+
+TEST(Environment, StatsAsAnOption) {
+  const ChildResult result = RunClean({{"HZ_OPTIONS", "stats:1"}});
+  EXPECT_EQ(0u, result.err.find("hz: stats line=")) << result.err;
+  EXPECT_TRUE(IsOneLine(result.err)) << result.err;
+}
+
+TEST(Environment, TheVariableOfTheKeyWinsOverOptions) {
+  ChildResult result = RunForeign({{"HZ_OPTIONS", "on_invalid:abort"}, {"HZ_ON_INVALID", "report"}});
+  EXPECT_EQ(0, result.exit_code);
+  result = RunForeign({{"HZ_OPTIONS", "on_invalid:report"}, {"HZ_ON_INVALID", "abort"}});
+  EXPECT_EQ(SIGABRT, result.signal);
+}
+
+TEST(Environment, UnknownOptionsAreToldOnce) {
+  for (const char* text : {"stats:banana", "on_invalid:", "bogus:1", "bogus"}) {
+    const std::string options = text;
+    const ChildResult result = RunClean({{"HZ_OPTIONS", options}});
+    const std::string named = options.find("bogus") == 0 ? "bogus" : "";
+    EXPECT_EQ(0, result.exit_code) << options;
+    EXPECT_EQ(0u, result.err.find("hz: warning: HZ_")) << options << ": " << result.err;
+    EXPECT_NE(std::string::npos, result.err.find(named)) << options << ": " << result.err;
+    EXPECT_NE(std::string::npos, result.err.find(" not understood; accepted: ")) << options << ": " << result.err;
+    EXPECT_TRUE(IsOneLine(result.err)) << options << ": " << result.err;
+  }
+}
+
+TEST(Environment, OneBadOptionDoesNotStopTheNext) {
+  const ChildResult result = RunForeign({{"HZ_OPTIONS", "bogus:1,on_invalid:report"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_NE(std::string::npos, result.err.find("hz: error: E01 foreign-pointer")) << result.err;
+}
+
+int Child(const std::string& what) {
+  if (ExpectedLine() != api::LineName()) return 2;
+  api::Free(api::Malloc(100));
+  static char in_data[64];
+  if (what == "foreign") api::Free(in_data);
+  return 0;
+}
+
+}  // namespace
+}  // namespace hz_test
+
+int main(int argc, char** argv) {
+  if (const char* what = std::getenv("HZ_TEST_BUG")) return hz_test::Child(what);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

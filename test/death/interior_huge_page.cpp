@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// free of a page inside a huge block.
+#include "support/pattern.hpp"
+#include "death/bug.hpp"
+
+namespace api = hz_test::api;
+
+HZ_BUG(InteriorHugePage, "E04 interior-pointer", kFatal) {
+  void* block = api::Malloc(16 << 20);
+  hz_test::FillPattern(block, 16 << 20, 1);
+  void* inside = hz_test::Inside(block, 4096);
+  scene.Expect(inside, hz_test::Scene::kNoClass);  // a huge block has no class
+  api::Free(inside);
+  scene.Check(hz_test::HasPattern(block, 16 << 20, 1), "the block around it is left alone");
+  api::Free(block);
+}

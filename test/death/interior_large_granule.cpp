@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// free of the second granule of a large block.
+#include "support/pattern.hpp"
+#include "death/bug.hpp"
+
+namespace api = hz_test::api;
+
+HZ_BUG(InteriorLargeGranule, "E04 interior-pointer", kFatal) {
+  void* block = api::Malloc(256 << 10);
+  hz_test::FillPattern(block, 256 << 10, 1);
+  void* inside = hz_test::Inside(block, 65536);
+  scene.Expect(inside, api::UsableSize(block));
+  api::Free(inside);
+  scene.Check(hz_test::HasPattern(block, 256 << 10, 1), "the block around it is left alone");
+  api::Free(block);
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// free of the second byte of a block.
+#include "support/pattern.hpp"
+#include "death/bug.hpp"
+
+namespace api = hz_test::api;
+
+HZ_BUG(InteriorOne, "E04 interior-pointer", kFatal) {
+  void* block = api::Malloc(64);
+  hz_test::FillPattern(block, 64, 1);
+  void* inside = hz_test::Inside(block, 1);
+  scene.Expect(inside, api::UsableSize(block));
+  api::Free(inside);
+  scene.Check(hz_test::HasPattern(block, 64, 1), "the block around it is left alone");
+  api::Free(block);
+}

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `hz doctor`: every reason why a program may not be served by us is arranged once and must be named.
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from launcher import DEFAULT, HELPERS, LINES, ROOT, Running, environment, hz, library
+
+SLEEP = shutil.which("sleep")
+STATIC = HELPERS / "hz-static-sleep"
+OWN_MALLOC = HELPERS / "hz-own-malloc"
+OWN_MALLOC_LIBRARY = HELPERS / "libhz-own-malloc.so"
+
+
+class Doctor(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.scratch = Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def expect(self, code, *words, args, **changes):
+        result = hz("doctor", *args, **changes)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stdout + result.stderr)
+
+
+class OfProcess(Doctor):
+    def test_active_on_every_line(self):
+        for line in LINES:
+            with Running([ROOT / "hz", "run", "--line", line, "--", SLEEP, "60"]) as pid:
+                self.expect(0, f"yes, line {line}\n", args=[pid])
+
+    def test_not_preloaded(self):
+        with Running([SLEEP, "60"]) as pid:
+            self.expect(1, "LD_PRELOAD did not name us", args=[pid])
+
+    def test_static(self):
+        with Running([ROOT / "hz", "run", "--", STATIC, "60"]) as pid:
+            self.expect(1, "static program", args=[pid])
+
+    def test_preload_that_does_not_exist(self):
+        with Running([SLEEP, "60"], LD_PRELOAD="/nowhere/libhakozuna-hz3.so") as pid:
+            self.expect(1, "/nowhere/libhakozuna-hz3.so, which does not exist", args=[pid])
+
+    def test_other_malloc_in_front(self):
+        with Running([ROOT / "hz", "run", "--", SLEEP, "60"], LD_PRELOAD=str(OWN_MALLOC_LIBRARY)) as pid:
+            self.expect(1, "comes first in LD_PRELOAD", "another malloc is asked first", args=[pid])
+
+    def test_program_with_its_own_malloc(self):
+        with Running([ROOT / "hz", "run", "--", OWN_MALLOC, "60"]) as pid:
+            self.expect(1, "brings its own malloc", args=[pid])
+
+    def test_library_replaced_on_disk(self):
+        copy = self.scratch / library().name
+        shutil.copy(library(), copy)
+        with Running([SLEEP, "60"], LD_PRELOAD=str(copy)) as pid:
+            copy.unlink()
+            self.expect(0, f"yes, line {DEFAULT}\n", "(deleted)", args=[pid])
+
+    def test_no_such_process(self):
+        beyond = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8")) + 1
+        self.expect(1, "there is no process", args=[beyond])
+
+    def test_no_number(self):
+        self.expect(125, "no process id", args=["nonsense"])
+
+
+class OfProgram(Doctor):
+    def test_fine(self):
+        self.expect(0, "it would be", args=["--", "sleep"])
+
+    def test_fine_on_every_line(self):
+        for line in LINES:
+            self.expect(0, str(library(line)), args=["--line", line, "--", "sleep"])
+
+    def test_static(self):
+        self.expect(1, "static program", args=["--", STATIC])
+
+    def test_own_malloc(self):
+        self.expect(1, "brings its own malloc", args=["--", OWN_MALLOC])
+
+    def test_other_malloc_in_front(self):
+        self.expect(1, "comes first in LD_PRELOAD", args=["--", "sleep"], LD_PRELOAD=str(OWN_MALLOC_LIBRARY))
+
+    def test_setuid(self):
+        program = self.scratch / "privileged"
+        shutil.copy(SLEEP, program)
+        program.chmod(0o4755)
+        if not program.stat().st_mode & 0o4000:
+            self.skipTest("this file system knows no setuid")
+        self.expect(1, "setuid", args=["--", program])
+
+    def test_musl(self):
+        glibc, musl = b"/lib64/ld-linux-x86-64.so.2\0", b"/lib/ld-musl-x86_64.so.1\0"
+        content = Path(SLEEP).read_bytes()
+        if glibc not in content:
+            self.skipTest("no x86-64 glibc program at hand")
+        program = self.scratch / "of-musl"
+        program.write_bytes(content.replace(glibc, musl.ljust(len(glibc), b"\0")))
+        program.chmod(0o755)
+        self.expect(1, "uses musl", args=["--", program])
+
+    def test_other_processor(self):
+        content = bytearray(Path(SLEEP).read_bytes())
+        content[18:20] = (243).to_bytes(2, "little")  # RISC-V
+        program = self.scratch / "of-riscv"
+        program.write_bytes(content)
+        program.chmod(0o755)
+        self.expect(1, "another kind of processor", args=["--", program])
+
+    def test_32_bit(self):
+        content = bytearray(Path(SLEEP).read_bytes())
+        content[4] = 1
+        program = self.scratch / "of-32-bit"
+        program.write_bytes(content)
+        program.chmod(0o755)
+        self.expect(1, "not a 64-bit ELF", args=["--", program])
+
+    def test_script(self):
+        script = self.scratch / "script"
+        script.write_text("#! /bin/sh -e\n:\n", encoding="utf-8")
+        script.chmod(0o755)
+        self.expect(0, "its program is /bin/sh\n", args=["--", script])
+        script.write_text(f"#!{STATIC}\n", encoding="utf-8")
+        self.expect(1, "static program", args=["--", script])
+
+    def test_not_found(self):
+        self.expect(1, "was not found", args=["--", "no-such-program-anywhere"])
+
+    def test_library_not_built(self):
+        self.expect(1, "not built", args=["--", "sleep"], HZ_BUILD_DIR=self.folder.name)
+
+    def test_library_that_cannot_be_loaded(self):
+        (self.scratch / library().name).write_bytes(library().read_bytes()[:4096])
+        self.expect(1, "would not load it", args=["--", "sleep"], HZ_BUILD_DIR=self.folder.name)
+
+
+class OfInstallation(Doctor):
+    def test_in_order(self):
+        words = [f"line {line} works: {library(line)}" for line in LINES]
+        self.expect(0, "compiler", "kernel", "huge pages", "overcommit", "max_map_count", *words, args=[])
+
+    def test_not_built(self):
+        self.expect(1, f"line {DEFAULT} is not built", args=[], HZ_BUILD_DIR=self.folder.name)
+
+    def test_built_but_broken(self):
+        (self.scratch / library().name).write_bytes(b"no library")
+        self.expect(1, "did not serve", args=[], HZ_BUILD_DIR=self.folder.name)
+
+    def test_address_space_limit_is_shown(self):
+        kib = 1 << 30
+        command = f"ulimit -v {kib}; exec '{ROOT}/hz' doctor"
+        result = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, text=True, check=False)
+        self.assertIn(f"{kib * 1024} bytes", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# check_library.py LIBRARY EXPORTS: what a shared library of ours may need and show, read with readelf.
+# Called by CTest, once per line; package.fault-is-found.* show that it finds each kind of fault.
+import re
+import subprocess
+import sys
+
+MAX_STATIC_TLS = 64  # what a late dlopen can count on
+
+
+def readelf(option, library):
+    return subprocess.run(["readelf", "-W", option, library], check=True, capture_output=True, text=True).stdout
+
+
+def needed_faults(dynamic):
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    return [] if needed == ["libc.so.6"] else [f"needs {' '.join(needed) or 'nothing'}, expected libc.so.6 alone"]
+
+
+def unload_faults(dynamic):
+    return [] if re.search(r"\(FLAGS_1\).*\bNODELETE\b", dynamic) else ["can be unloaded: NODELETE is not set"]
+
+
+def binding_faults(dynamic):
+    return [] if re.search(r"\(FLAGS_1\).*\bNOW\b", dynamic) else ["binds lazily: NOW is not set"]
+
+
+def tls_faults(headers):
+    sizes = [int(row.split()[5], 16) for row in headers.splitlines() if row.split()[:1] == ["TLS"]]
+    return [f"has {size} bytes of static TLS, at most {MAX_STATIC_TLS} allowed" for size in sizes
+            if size > MAX_STATIC_TLS]
+
+
+def exported(symbols):
+    names = set()
+    for row in symbols.splitlines():
+        fields = row.split()
+        if len(fields) == 8 and fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND":
+            names.add(fields[7])
+    return names
+
+
+def export_faults(symbols, wanted):
+    found = exported(symbols)
+    return ([f"exports {name}, which is not on the list" for name in sorted(found - wanted)]
+            + [f"does not export {name}" for name in sorted(wanted - found)])
+
+
+def main(library, list_file):
+    with open(list_file, encoding="utf-8") as lines:
+        wanted = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    dynamic = readelf("--dynamic", library)
+    faults = (needed_faults(dynamic) + unload_faults(dynamic) + binding_faults(dynamic)
+              + tls_faults(readelf("--program-headers", library))
+              + export_faults(readelf("--dyn-syms", library), wanted))
+    for fault in faults:
+        print(f"{library}: {fault}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

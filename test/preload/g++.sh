@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# g++: compile a file heavy with templates; the object must be the same to the byte, and the program, which runs served
+# by us as well, must say the same.
+. "$(dirname "$0")/lib.sh"
+need g++ as ld
+compile() {
+  (cd "$work" && g++ -std=c++17 -O2 -g -c "$sources/templates.cpp" -o templates.o && g++ templates.o -pthread -o templates)
+}
+plainly compile compile
+mv "$work/templates.o" "$work/plain.o"
+served compile compile
+same "$work/plain.o" "$work/templates.o"
+same "$work/compile.plain.err" "$work/compile.served.err"
+# The driver, the compiler proper, the assembler, the linker and its driver each had a heap of ours.
+count=$(grep -c '^hz: stats ' "$work/compile.served.all")
+[ "$count" -ge 5 ] || fail "only $count of the compiler's programs were served"
+both templates "$work/templates"

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which allocator serves this process, asked by name at run time, so that one test binary runs under every line.
+// HZ_TEST_LINE names the line that must be there. The word `libc` runs the tests against the C library instead, where
+// nothing is asked of hz_*: it shows that a test is right before it is held against us.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace hz_test {
+
+inline std::string ExpectedLine() {
+  const char* name = std::getenv("HZ_TEST_LINE");
+  return name == nullptr ? std::string() : std::string(name);
+}
+
+inline bool OnLibc() {
+  const char* name = std::getenv("HZ_TEST_LINE");
+  return name != nullptr && std::strcmp(name, "libc") == 0;
+}
+
+template <class Function>
+inline Function* FindFunction(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+inline std::string ServingLine() {
+  auto* line = FindFunction<const char*()>("hz_line");
+  return line == nullptr ? std::string("none") : std::string(line());
+}
+
+// True if `block` is a block of the heap under test.
+inline bool Owned(const void* block) {
+  if (OnLibc()) return block != nullptr;
+  static auto* const owns = FindFunction<int(const void*)>("hz_owns");
+  return owns != nullptr && owns(block) == 1;
+}
+
+// The object (library or program) that a function's address lies in; nullptr if there is no such function.
+inline void* ObjectOf(const char* function) {
+  void* address = dlsym(RTLD_DEFAULT, function);
+  Dl_info info = {};
+  if (address == nullptr || dladdr(address, &info) == 0) return nullptr;
+  return info.dli_fbase;
+}
+
+// True if `function` comes from the object that hz_line comes from.
+inline bool ServedByUs(const char* function) {
+  if (OnLibc()) return dlsym(RTLD_DEFAULT, function) != nullptr;
+  void* object = ObjectOf(function);
+  return object != nullptr && object == ObjectOf("hz_line");
+}
+
+// Runs before the first test of a binary: the rest means nothing unless the expected line serves it.
+class LineEnvironment : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    ASSERT_FALSE(ExpectedLine().empty()) << "HZ_TEST_LINE must name the line that serves this test";
+    if (OnLibc()) return;
+    ASSERT_EQ(ExpectedLine(), ServingLine());
+    void* block = std::malloc(100);
+    ASSERT_TRUE(Owned(block)) << "malloc is not ours";
+    std::free(block);
+  }
+};
+
+}  // namespace hz_test
