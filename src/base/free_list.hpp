@@ -34,39 +34,72 @@ struct Chain {
   }
 };
 
+// A chain in a shared list, where its first slot has room to tell its end and its length (48 bytes and more): whoever
+// takes it need not walk it, which would be a cache miss a slot, one after the other.
+struct Batch {
+  FreeSlot slot;
+  FreeSlot* last;
+  FreeSlot* next_batch;  // a Batch
+  std::uint64_t count;
+};
+inline constexpr std::size_t kBatchBytes = sizeof(Batch);
+
 // Any number of threads push chains and take them. Whoever takes gets the whole list with one exchange, so there is no
 // ABA problem; what was not wanted is given back, which is one compare-and-swap unless others pushed meanwhile.
+// `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch of its own.
 class SharedList {
  public:
   HZ_INLINE bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
 
-  void push(const Chain& chain) {
+  // chain.count > 0
+  void push(const Chain& chain, std::size_t slot_bytes) {
+    const bool roomy = slot_bytes >= kBatchBytes;
+    auto* first = reinterpret_cast<Batch*>(chain.first);
+    if (roomy) {
+      chain.last->next = nullptr;
+      first->last = chain.last;
+      first->count = chain.count;
+    }
     FreeSlot* head = head_.load(std::memory_order_relaxed);
     do {
-      chain.last->next = head;
-      // Release: the links of the chain are visible to whoever takes it.
+      if (roomy) {
+        first->next_batch = head;
+      } else {
+        chain.last->next = head;
+      }
+      // Release: the chain is visible to whoever takes it.
     } while (!head_.compare_exchange_weak(head, chain.first, std::memory_order_release, std::memory_order_relaxed));
   }
 
-  // At most `want` slots. Walks what it takes, nothing more.
-  Chain take(unsigned want) {
+  // At least one slot unless the list is empty, and no batch more than it takes to have `want`.
+  Chain take(unsigned want, std::size_t slot_bytes) {
     Chain taken;
     if (empty()) return taken;
     // Acquire: pairs with push. The whole list is ours alone from here on.
-    FreeSlot* first = head_.exchange(nullptr, std::memory_order_acquire);
-    if (first == nullptr) return taken;
-    taken = {first, first, 1};
-    while (taken.count < want && taken.last->next != nullptr) {
-      taken.last = taken.last->next;
-      ++taken.count;
-    }
-    if (taken.last->next != nullptr) give_back(taken.last->next);
+    FreeSlot* rest = head_.exchange(nullptr, std::memory_order_acquire);
+    const bool roomy = slot_bytes >= kBatchBytes;
+    while (rest != nullptr && taken.count < want) rest = roomy ? join_batch(taken, rest) : join_slot(taken, rest);
+    if (rest != nullptr) give_back(rest, roomy);
     return taken;
   }
 
  private:
+  static FreeSlot* join_slot(Chain& taken, FreeSlot* slot) {
+    if (taken.count == 0) taken.first = slot;
+    taken.last = slot;  // linked already
+    ++taken.count;
+    return slot->next;
+  }
+  static FreeSlot* join_batch(Chain& taken, FreeSlot* first) {
+    auto* batch = reinterpret_cast<Batch*>(first);
+    (taken.count == 0 ? taken.first : taken.last->next) = first;
+    taken.last = batch->last;
+    taken.count += static_cast<unsigned>(batch->count);
+    return batch->next_batch;
+  }
+
   // `rest` ends in null; its length is unknown.
-  void give_back(FreeSlot* rest) {
+  void give_back(FreeSlot* rest, bool roomy) {
     for (;;) {
       FreeSlot* expected = nullptr;
       // Release: as in push.
@@ -75,10 +108,17 @@ class SharedList {
       FreeSlot* recent = head_.exchange(nullptr, std::memory_order_acquire);  // acquire: as in take
       if (recent == nullptr) continue;
       FreeSlot* last = recent;
-      while (last->next != nullptr) last = last->next;
-      last->next = rest;
+      for (FreeSlot* next = following(last, roomy); next != nullptr; next = following(last, roomy)) last = next;
+      if (roomy) {
+        reinterpret_cast<Batch*>(last)->next_batch = rest;
+      } else {
+        last->next = rest;
+      }
       rest = recent;
     }
+  }
+  static FreeSlot* following(FreeSlot* slot, bool roomy) {
+    return roomy ? reinterpret_cast<Batch*>(slot)->next_batch : slot->next;
   }
 
   std::atomic<FreeSlot*> head_{nullptr};

@@ -153,12 +153,11 @@ struct Boundary {
   }
 
   // First slot to the caller, the rest into the bin; nullptr if the chain is empty.
-  static void* stock(Thread& t, Bin bin, Chain chain) {
+  static void* stock(Thread& t, Bin bin, const Chain& chain) {
     if (chain.count == 0) return nullptr;
-    chain = audited(t, bin, chain);
-    if (chain.count != 0) Front::fill(t.front, bin, chain);
+    Front::fill(t.front, bin, chain);
     void* slot = Front::pop(t.front, bin);
-    if (slot != nullptr) Guard::on_alloc(slot);
+    Guard::on_alloc(slot);
     return slot;
   }
 
@@ -199,7 +198,7 @@ struct Boundary {
     }
     if (!taken.fresh) {
       chain.push(static_cast<FreeSlot*>(slots[0]));
-      return stock(t, bin, chain);
+      return stock(t, bin, audited(t, bin, chain));
     }
     if (chain.count != 0) Front::fill(t.front, bin, chain);
     zeroed = taken.zeroed;
@@ -278,7 +277,8 @@ struct Boundary {
     Observe::count(t.observe, Event::kSpanRetired, 1);
   }
 
-  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation.
+  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at where the slots
+  // are in this core's cache anyway: on their way out of a thread and out of a span.
   static Chain audited(Thread& t, Bin bin, const Chain& chain) {
     const FreeSlot* slot = chain.first;
     bool intact = true;

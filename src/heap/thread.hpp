@@ -61,6 +61,7 @@ struct Threads {
   static void apply_options() {
     typename S::Global& g = S::global;
     g.counting.store(options.stats != StatsFormat::kNone, std::memory_order_relaxed);
+    if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     g.retain.percent.store(options.retain, std::memory_order_relaxed);
     if (options.report_only) Line::Guard::on_invalid.store(Line::Guard::OnInvalid::kReport, std::memory_order_relaxed);

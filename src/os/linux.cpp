@@ -138,10 +138,21 @@ std::uint64_t milliseconds() {
 
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
 
+namespace {
+constinit int error_stream = STDERR_FILENO;
+}
+
+void keep_error_stream() {
+  const KeepErrno keep;
+  constexpr int kOutOfTheWay = 100;  // programs count on low numbers for what they open
+  const int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  if (copy >= 0) error_stream = copy;
+}
+
 void write_error(const char* text, std::size_t length) {
   const KeepErrno keep;
   while (length != 0) {
-    const ssize_t n = write(STDERR_FILENO, text, length);
+    const ssize_t n = write(error_stream, text, length);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;
     text += n;

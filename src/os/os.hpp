@@ -29,6 +29,7 @@ std::uint64_t milliseconds();       // since some moment; coarse and cheap
 // --- the process
 std::uint64_t thread_id();
 void write_error(const char* text, std::size_t length);
+void keep_error_stream();  // of the program that closes its stderr before it ends
 [[noreturn]] void abort_process();
 // Copies the value of an environment variable; false if unset, longer than `capacity` - 1, or the process is setuid.
 bool environment(const char* name, char* value, std::size_t capacity);

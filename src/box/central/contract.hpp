@@ -15,7 +15,7 @@ namespace hz {
 template <class C>
 concept CentralContract = requires(typename C::Global& g, unsigned owner, Bin bin, const Chain& chain, unsigned want) {
   { C::give(g, owner, bin, chain) } -> std::same_as<void>;
-  { C::take(g, owner, bin, want) } -> std::same_as<Chain>;  // at most `want`
+  { C::take(g, owner, bin, want) } -> std::same_as<Chain>;  // about `want`: whole batches
 };
 
 // Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot is handed

@@ -18,8 +18,8 @@ struct LockFreeList {
     Shelf of_owner[Line::kOwners];
   };
 
-  static void give(Global& g, unsigned owner, Bin bin, const Chain& chain) { g.of_owner[owner].of_bin[bin].push(chain); }
-  static Chain take(Global& g, unsigned owner, Bin bin, unsigned want) { return g.of_owner[owner].of_bin[bin].take(want); }
+  static void give(Global& g, unsigned owner, Bin bin, const Chain& chain) { g.of_owner[owner].of_bin[bin].push(chain, bin_size(bin)); }
+  static Chain take(Global& g, unsigned owner, Bin bin, unsigned want) { return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin)); }
 };
 
 }  // namespace hz

@@ -23,7 +23,7 @@ struct SpanPool {
     bool listed, zeroed;
   };
 
-  static constexpr unsigned kBitmapWords = kGranule / kMinAlign / 64;
+  static constexpr std::size_t kBitmapWords = kGranule / kMinAlign / 64;
   static constexpr std::size_t kBitmapBytes = kBitmapWords * 8;
   static constexpr std::size_t kTableBytesPerGranule = sizeof(Span) + kBitmapBytes;
 
@@ -125,7 +125,7 @@ struct SpanPool {
   static unsigned index_of(Bin bin, const void* slot) {
     return slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)));
   }
-  static std::uint64_t* bitmap(Global& g, std::uint32_t row) { return g.bitmaps + std::size_t{row} * kBitmapWords; }
+  static std::uint64_t* bitmap(Global& g, std::uint32_t row) { return g.bitmaps + row * kBitmapWords; }
 
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];
@@ -141,24 +141,31 @@ struct SpanPool {
     }
   }
 
-  // Whole pages of slots: every slot that starts in a page which the route knows has been handed out.
   static void carve(Span& span, Taken& taken, void** out, unsigned want) {
     const std::size_t size = bin_size(span.bin);
-    const unsigned slots = bin_slots(span.bin);
     const unsigned begin = span.carved;
-    // Slots above a page are handed out one by one: their pages are touched by the user or not at all.
-    const std::size_t target = begin * size + (size >= kPage ? size : want * size);
-    const std::size_t page_end = target < kPage ? kPage : size >= kPage ? target : target & ~(kPage - 1);
-    std::size_t limit = page_end > begin * size ? page_end : align_up(begin * size + 1, kPage);
-    if (limit > slots * size) limit = slots * size;
-    unsigned index = begin;
-    for (; index * size < limit; ++index) out[taken.slots++] = pointer(taken.span + index * size);
-    span.carved = static_cast<std::uint16_t>(index);
+    const unsigned end = carve_end(span, want);
+    for (unsigned index = begin; index < end; ++index) out[taken.slots++] = pointer(taken.span + index * size);
+    span.carved = static_cast<std::uint16_t>(end);
     taken.first_page = static_cast<unsigned>(begin * size >> kPageShift);
-    taken.pages = static_cast<unsigned>(((index - 1) * size >> kPageShift) + 1) - taken.first_page;
-    if (size >= kPage) taken.pages = 1;
+    taken.pages = static_cast<unsigned>((end - 1) * size >> kPageShift) + 1 - taken.first_page;
     taken.fresh = true;
     taken.zeroed = span.zeroed;
+  }
+
+  // Slots below a page are carved by whole pages, so that every slot which starts in a page known to the route has been
+  // handed out. Larger ones one by one while the memory is untouched: the user may never touch it.
+  static unsigned carve_end(const Span& span, unsigned want) {
+    const std::size_t size = bin_size(span.bin);
+    const unsigned slots = bin_slots(span.bin);
+    std::size_t end = span.carved + (size >= kPage && span.zeroed ? 1U : want);
+    if (size < kPage) {
+      const std::size_t begin_bytes = span.carved * size;
+      const std::size_t whole = (begin_bytes + want * size) & ~(kPage - 1);
+      const std::size_t bytes = whole > begin_bytes ? whole : align_up(begin_bytes + 1, kPage);
+      end = (bytes + size - 1) / size;
+    }
+    return end < slots ? static_cast<unsigned>(end) : slots;
   }
 
   static void forget(Global& g, std::uint32_t row) {

@@ -30,7 +30,7 @@ concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& 
   { typename R::Sweep(thread, everything).next(out) } -> std::same_as<bool>;  // else only what made admit refuse
   { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;        // any thread; a recent value
   { R::send(g, parcel) } -> std::same_as<void>;                  // to where its owner finds it
-  { R::collect(g, owner, bin, want) } -> std::same_as<Chain>;    // at most `want`; any thread
+  { R::collect(g, owner, bin, want) } -> std::same_as<Chain>;    // about `want`: whole parcels; any thread
 };
 
 }  // namespace hz

@@ -7,8 +7,10 @@
 //   live      = out - loose              (thread bins count as live)
 //   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; below 1/8 of it the program is emptying
 //               itself, and every byte that comes home takes eight with it
-//   allowed   = floor + percent% of recent
-//   slots may wait loose while out <= allowed;  dirty <= allowed - out, and a purge goes down to 3/4 of that
+//   allowed   = percent% of recent
+//   spare     = allowed - live, and at least the floor
+//   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
+//   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 #pragma once
 
 #include <atomic>
@@ -51,11 +53,11 @@ struct Hysteresis {
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  static bool may_wait(const Global& g) { return out_bytes(g) <= allowed(g); }
+  static bool may_wait(const Global& g) { return loose_bytes(g) <= spare(g) / 2; }
   static std::size_t dirty_limit(const Global& g) {
-    const std::size_t out = out_bytes(g);
-    const std::size_t all = allowed(g);
-    return all > out ? all - out : 0;
+    const std::size_t all = spare(g);
+    const std::size_t loose = loose_bytes(g);
+    return loose < all - all / 4 ? all - loose : all / 4;
   }
   static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
 
@@ -69,9 +71,11 @@ struct Hysteresis {
     const std::size_t loose = loose_bytes(g);
     return out > loose ? out - loose : 0;  // the two are read one after the other
   }
-  static std::size_t allowed(const Global& g) {
-    return g.floor.load(std::memory_order_relaxed) +
-           g.recent.load(std::memory_order_relaxed) / 100 * g.percent.load(std::memory_order_relaxed);
+  static std::size_t spare(const Global& g) {
+    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
+    const std::size_t allowed = recent / 100 * g.percent.load(std::memory_order_relaxed);
+    const std::size_t now = live(g);
+    return g.floor.load(std::memory_order_relaxed) + (allowed > now ? allowed - now : 0);
   }
   // What time takes of `over`; 0 most of the time.
   static std::size_t decay(Global& g, std::size_t over) {

@@ -34,7 +34,8 @@ struct Arena {
 
   static constexpr std::size_t kMinBytes = 4 * kMiB;
   static constexpr std::size_t kDefaultBytes = 64 * kGiB;
-  static constexpr std::size_t kMaxBytes = 16 * 1024 * kGiB;
+  static constexpr std::size_t kTiB = 1024 * kGiB;
+  static constexpr std::size_t kMaxBytes = 16 * kTiB;
   static constexpr std::size_t kCommitStep = 4 * kMiB;
 
   static bool open(Global& g, std::size_t table_bytes_per_granule) {
@@ -161,7 +162,7 @@ struct Arena {
   // place is no more predictable than any other mapping.
   static std::uintptr_t place_growing(std::size_t table_bytes) {
     for (int attempt = 0; attempt < 8; ++attempt) {
-      const std::uintptr_t at = 16 * 1024 * kGiB + os::random_word() % (16 * 1024 * kGiB / kGranule) * kGranule;
+      const std::uintptr_t at = 16 * kTiB + os::random_word() % (16 * kTiB / kGranule) * kGranule;
       if (os::extend(pointer(at), table_bytes) && os::forbid_huge_pages(pointer(at), table_bytes)) return at;
     }
     return 0;
