@@ -21,6 +21,9 @@ set(HZ_COMPILE_OPTIONS
   $<$<BOOL:${HZ_DROP_IN}>:-fomit-frame-pointer>
 )
 
+# A new_handler may throw, and a nothrow new must catch it: see the file.
+set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
+
 # The objects that the libraries of a line are made of.
 function(hz_add_objects target struct header)
   add_library(${target} OBJECT ${ARGN})

@@ -6,14 +6,13 @@
 #include <new>
 
 #include "export/c_rules.hpp"
+#include "export/new_handler.hpp"
 
 using hz::ThisHeap;
 
 namespace std {
 __attribute__((weak, noreturn)) void __throw_bad_alloc();
 }
-// std::get_new_handler, by its mangled name: a weak declaration of the original is not allowed.
-extern "C" __attribute__((weak)) std::new_handler _ZSt15get_new_handlerv();
 
 namespace {
 
@@ -27,10 +26,7 @@ HZ_INLINE void* allocate(std::size_t size, std::size_t alignment) {
 
 // The loop that the standard asks for: the handler frees something, throws, or there is none.
 HZ_COLD void* retry(std::size_t size, std::size_t alignment, bool may_throw) {
-  for (;;) {
-    const std::new_handler handler = _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
-    if (handler == nullptr) break;
-    handler();
+  while (may_throw ? hz::call_new_handler() : hz::try_new_handler()) {
     if (void* block = allocate(size, alignment)) return block;
   }
   if (!may_throw) return nullptr;
@@ -42,7 +38,6 @@ HZ_INLINE void* allocate_or_throw(std::size_t size, std::size_t alignment) {
   void* block = allocate(size, alignment);
   return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, true);
 }
-// A handler that throws ends the program here: the operator is noexcept, as the standard's nothrow forms are.
 HZ_INLINE void* allocate_or_null(std::size_t size, std::size_t alignment) {
   void* block = allocate(size, alignment);
   return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, false);

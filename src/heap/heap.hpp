@@ -5,6 +5,7 @@
 // boundary. Called by src/export alone.
 #pragma once
 
+#include <cerrno>
 #include <cstring>
 
 #include "heap/huge.hpp"
@@ -129,7 +130,7 @@ struct Heap {
     if (tag != 0) {  // else free() reports it
       const Bin bin = Route::bin(tag);
       const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
-      const bool fits = bin == kHugeBin ? size <= H::usable_size(block) : asked <= bin && bin <= asked + slack;
+      const bool fits = bin == kHugeBin ? H::fits(block, size, slack != kExact) : asked <= bin && bin <= asked + slack;
       if (HZ_UNLIKELY(!fits)) Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
     }
     free(block);
@@ -169,7 +170,7 @@ struct Heap {
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     Entered here;
     Thread& t = here.thread();
-    if (!Threads<Line>::open()) return nullptr;
+    if (!Threads<Line>::open()) return no_memory();
     void* block = nullptr;
     if (bin == kHugeBin) {
       block = H::allocate(t, size, alignment, zeroed);
@@ -181,8 +182,14 @@ struct Heap {
         block = B::refill(t, bin, zeroed);
       }
     }
-    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
+    if (block == nullptr) return no_memory();
+    count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
     return block;
+  }
+
+  HZ_COLD static void* no_memory() {
+    errno = ENOMEM;
+    return nullptr;
   }
 
   // Not this thread's, or nobody's: most often a remote free, which needs no lock.

@@ -21,7 +21,7 @@ struct Huge {
 
   static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed) {
     if (size > kMaxBytes - kGranule) return nullptr;
-    const std::size_t granules = granules_for(size);
+    const std::size_t granules = granules_for(size == 0 ? 1 : size);
     Run run = Source::acquire(S::global.source, granules, granules_for(alignment));
     if (run.at == 0) {
       Boundary<Line>::reclaim(t, 0);
@@ -43,6 +43,12 @@ struct Huge {
 
   static std::size_t usable_size(const void* block) {
     return Source::granules(S::global.source, address(block)) << kGranuleShift;
+  }
+
+  // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
+  static bool fits(const void* block, std::size_t size, bool after_realloc) {
+    const std::size_t usable = usable_size(block);
+    return size <= usable && (after_realloc ? size >= usable / 2 : usable - size < kGranule);
   }
 
   // The block at its new size, moved by pages if need be; nullptr if there is no room, and then nothing has changed.

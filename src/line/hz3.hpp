@@ -24,6 +24,8 @@ struct Hz3 {
 
   static constexpr unsigned kOwners = 64;          // threads beyond that share
   static constexpr unsigned kOutboxEntries = 768;
+  static constexpr unsigned kParcelSlots = 64;
+  static constexpr std::size_t kParcelBytes = 64 * kKiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr std::size_t kThreadCacheBytes = 4 * kMiB;
   static constexpr std::size_t kThreadBytes = 8 * kKiB;

@@ -66,10 +66,6 @@ class Arrows(unittest.TestCase):
         self.plant("box/front/bins.hpp", '#include "box/route/contract.hpp"\n')
         self.expect_only("box/front/bins.hpp:4", "a box knows")
 
-    def test_sibling_in_the_same_role(self):
-        self.plant("box/front/other.hpp", '#include "box/front/bins.hpp"\n')
-        self.expect_only("box/front/other.hpp:4", "a box knows")
-
     def test_relative_path(self):
         self.plant("heap/heap.hpp", '#include "../line/one.hpp"\n')
         self.expect_only("heap/heap.hpp:4", "no such file")

@@ -49,9 +49,9 @@ struct Bug {
   static inline Bug* first = nullptr;
 };
 
-#define HZ_BUG(bug, code, severity)                                                                       \
-  static void bug(::hz_test::Scene& scene);                                                               \
-  static const ::hz_test::Bug bug##Registration(#bug, code, ::hz_test::severity, bug);                    \
+#define HZ_BUG(bug, code, severity)                                                    \
+  static void bug(::hz_test::Scene& scene);                                            \
+  static const ::hz_test::Bug bug##Registration(#bug, code, ::hz_test::severity, bug); \
   static void bug(::hz_test::Scene& scene)
 
 // `block` moved by some bytes, hidden from the compiler.

@@ -29,9 +29,9 @@ void Scene::Expect(const void* block, std::size_t class_size) {
   char name[24] = "-";
   if (class_size != kNoClass) std::snprintf(name, sizeof name, "%zu", class_size);
   char line[160];
-  const int length = std::snprintf(line, sizeof line, "ptr=0x%zx class=%s line=%s thread=%ld\n",
-                                   reinterpret_cast<std::size_t>(block), name, api::LineName(),
-                                   static_cast<long>(syscall(SYS_gettid)));
+  const int length =
+      std::snprintf(line, sizeof line, "ptr=0x%zx class=%s line=%s thread=%ld\n", reinterpret_cast<std::size_t>(block),
+                    name, api::LineName(), static_cast<long>(syscall(SYS_gettid)));
   if (write(1, line, static_cast<std::size_t>(length)) != length) _exit(2);
 }
 

@@ -11,10 +11,13 @@ static char in_data[64];
 
 HZ_BUG(ForeignFirst, "E01 foreign-pointer", kFatal) {
   pthread_t thread;
-  pthread_create(&thread, nullptr, [](void* shared) -> void* {
-    static_cast<hz_test::Scene*>(shared)->Expect(in_data, hz_test::Scene::kNoClass);
-    api::Free(in_data);
-    return nullptr;
-  }, &scene);
+  pthread_create(
+      &thread, nullptr,
+      [](void* shared) -> void* {
+        static_cast<hz_test::Scene*>(shared)->Expect(in_data, hz_test::Scene::kNoClass);
+        api::Free(in_data);
+        return nullptr;
+      },
+      &scene);
   pthread_join(thread, nullptr);
 }

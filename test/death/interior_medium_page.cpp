@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // free of a page inside a medium block.
-#include "support/pattern.hpp"
 #include "death/bug.hpp"
+#include "support/pattern.hpp"
 
 namespace api = hz_test::api;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // realloc of an address inside a block: NULL, and the block keeps its content.
-#include "support/pattern.hpp"
 #include "death/bug.hpp"
+#include "support/pattern.hpp"
 
 namespace api = hz_test::api;
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # golden.sh LIBRARY PROGRAM LIMIT GOLDEN: counts the instructions of one malloc and one free inside LIBRARY.
-# Fails above LIMIT. GOLDEN is the file of exact values that must be met, or "-" where the build is not the one that they
-# were taken from. HZ_TEST_LINE names the line. Exit code 77: valgrind is not to be had (a failure under CI=true).
+# Fails above LIMIT. GOLDEN is the file of exact values that must be met, or "-" where the build is not the one that
+# they were taken from. HZ_TEST_LINE names the line. Exit code 77: valgrind is not to be had (a failure under CI=true).
 set -eu
 library=$1
 program=$2

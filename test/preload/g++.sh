@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 need g++ as ld
 compile() {
-  (cd "$work" && g++ -std=c++17 -O2 -g -c "$sources/templates.cpp" -o templates.o && g++ templates.o -pthread -o templates)
+  (cd "$work" && g++ -std=c++17 -O2 -g -c "$sources/templates.cpp" -o templates.o &&
+    g++ templates.o -pthread -o templates)
 }
 plainly compile compile
 mv "$work/templates.o" "$work/plain.o"

@@ -8,6 +8,7 @@
 set -eu
 library=${1:?the library to preload}
 line=${HZ_TEST_LINE:?the name of its line}
+# shellcheck disable=SC2034  # for the scripts that read this one
 sources=$(cd "$(dirname "$0")" && pwd)
 unset LD_PRELOAD HZ_STATS HZ_ON_INVALID HZ_THREAD_CACHE HZ_RETAIN HZ_OPTIONS
 export LC_ALL=C TZ=UTC

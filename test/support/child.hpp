@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a program and returns how it ended and what it wrote. Called by tests whose subject dies, or needs an environment
-// of its own. A child that hangs is ended by SIGALRM.
+// Runs a program and returns how it ended and what it wrote. Called by tests whose subject dies, or needs an
+// environment of its own. A child that hangs is ended by SIGALRM.
 #pragma once
 
 #include <poll.h>

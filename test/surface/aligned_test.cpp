@@ -89,9 +89,9 @@ TEST(Aligned, AlignedAllocTakesSizesThatAreNoMultiple) {
 }
 
 TEST(Aligned, PosixMemalignRefusesBadAlignmentsAndLeavesOut) {
-  for (const std::size_t bad : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{3},
-                                std::size_t{12}, std::size_t{24}, std::size_t{48}, std::size_t{100},
-                                std::size_t{4097}, SIZE_MAX, SIZE_MAX / 2}) {
+  for (const std::size_t bad :
+       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{3}, std::size_t{12},
+        std::size_t{24}, std::size_t{48}, std::size_t{100}, std::size_t{4097}, SIZE_MAX, SIZE_MAX / 2}) {
     void* out = &out;
     errno = 42;
     EXPECT_EQ(EINVAL, posix_memalign(&out, Opaque(bad), 100)) << bad;

@@ -68,7 +68,8 @@ TEST(Free, KeepsErrnoOfBlocksOfOtherThreads) {
   }
 }
 
-// A size is right if it is what the block was asked for, or last resized to: a block that shrank where it stood as well.
+// A size is right if it is what the block was asked for, or last resized to: a block that shrank where it stood as
+// well.
 TEST(Free, SizedWithTheRightSizeIsSilent) {
   if (hz_test::OnLibc()) GTEST_SKIP() << "the C library has them from 2.43 on";
   auto* sized = hz_test::FindFunction<void(void*, std::size_t)>("free_sized");

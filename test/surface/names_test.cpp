@@ -37,20 +37,20 @@ INSTANTIATE_TEST_SUITE_P(Malloc, Name,
 
 INSTANTIATE_TEST_SUITE_P(Libc, Name,
                          ::testing::Values("__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_free",
-                                           "__libc_memalign", "__libc_valloc", "__libc_pvalloc",
-                                           "__posix_memalign"),
+                                           "__libc_memalign", "__libc_valloc", "__libc_pvalloc", "__posix_memalign"),
                          Readable);
 
 // The 8 operators new and the 12 operators delete.
-INSTANTIATE_TEST_SUITE_P(
-    Operator, Name,
-    ::testing::Values("_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
-                      "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t",
-                      "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm",
-                      "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t",
-                      "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t", "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-                      "_ZdaPvSt11align_val_tRKSt9nothrow_t"),
-    Readable);
+INSTANTIATE_TEST_SUITE_P(Operator, Name,
+                         ::testing::Values("_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t",
+                                           "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t",
+                                           "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
+                                           "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t",
+                                           "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t",
+                                           "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
+                                           "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                                           "_ZdaPvSt11align_val_tRKSt9nothrow_t"),
+                         Readable);
 
 // Blocks of each allocating function are ours, writable, and taken back by free.
 void ExpectGoodBlock(void* block, std::size_t size, std::size_t alignment, const char* function) {

@@ -118,26 +118,26 @@ TEST_F(NewHandler, ItsBadAllocBecomesNullInTheNothrowForms) {
   }
 }
 
-// The loop has its use: a handler that makes room lets the same call succeed.
-TEST_F(NewHandler, ThatMakesRoomLetsTheCallSucceed) {
+// The loop has its use: a handler that makes room lets the same call succeed. A process for each of the eight forms:
+// what one has freed would serve the next.
+class NewHandlerForm : public NewHandler, public ::testing::WithParamInterface<std::size_t> {};
+
+TEST_P(NewHandlerForm, ThatMakesRoomLetsTheCallSucceed) {
   if (!hz_test::StartedUnderLimit()) return hz_test::RunThisTestUnderLimit();
   std::vector<New> forms = ThrowingForms();
   forms.insert(forms.end(), NothrowForms().begin(), NothrowForms().end());
-  std::size_t size = 512 * kMiB;
-  for (const New& form : forms) {
-    calls = 0;
-    std::set_new_handler([] {
-      ++calls;
-      hz_test::AllowMoreAddressSpace();
-    });
-    hz_test::ForbidMoreAddressSpace();
-    void* block = Opaque(form(size));
-    EXPECT_NE(nullptr, block);
-    EXPECT_EQ(1, calls);
-    ::operator delete(block);
-    size += 64 * kMiB;  // more than what the last round may have left behind
-  }
+  std::set_new_handler([] {
+    ++calls;
+    hz_test::AllowMoreAddressSpace();
+  });
+  hz_test::ForbidMoreAddressSpace();
+  void* block = Opaque(forms.at(GetParam())(512 * kMiB));
+  EXPECT_NE(nullptr, block);
+  EXPECT_EQ(1, calls);
+  ::operator delete(block);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, NewHandlerForm, ::testing::Range(std::size_t{0}, std::size_t{8}));
 
 TEST_F(NewHandler, TheHeapWorksAfterBadAlloc) {
   for (int i = 0; i < 1000; ++i) {

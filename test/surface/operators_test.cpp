@@ -47,8 +47,9 @@ TEST(Operators, NewAndDelete) {
   ExpectPairWorks(16, plain, [](void* p, std::size_t) { ::operator delete(p); });
   ExpectPairWorks(16, plain, [](void* p, std::size_t n) { ::operator delete(p, n); });
   ExpectPairWorks(16, plain, [](void* p, std::size_t) { ::operator delete(p, nothrow); });
-  ExpectPairWorks(16, [](std::size_t n) { return ::operator new(n, nothrow); },
-                  [](void* p, std::size_t) { ::operator delete(p, nothrow); });
+  ExpectPairWorks(
+      16, [](std::size_t n) { return ::operator new(n, nothrow); },
+      [](void* p, std::size_t) { ::operator delete(p, nothrow); });
   EXPECT_EQ("", capture.Text()) << "right sizes are silent";
 }
 
@@ -58,8 +59,9 @@ TEST(Operators, ArrayNewAndDelete) {
   ExpectPairWorks(16, array, [](void* p, std::size_t) { ::operator delete[](p); });
   ExpectPairWorks(16, array, [](void* p, std::size_t n) { ::operator delete[](p, n); });
   ExpectPairWorks(16, array, [](void* p, std::size_t) { ::operator delete[](p, nothrow); });
-  ExpectPairWorks(16, [](std::size_t n) { return ::operator new[](n, nothrow); },
-                  [](void* p, std::size_t) { ::operator delete[](p, nothrow); });
+  ExpectPairWorks(
+      16, [](std::size_t n) { return ::operator new[](n, nothrow); },
+      [](void* p, std::size_t) { ::operator delete[](p, nothrow); });
   EXPECT_EQ("", capture.Text()) << "right sizes are silent";
 }
 
@@ -70,8 +72,9 @@ TEST(Operators, AlignedNewAndDelete) {
     const auto plain = [a](std::size_t n) { return ::operator new(n, a); };
     ExpectPairWorks(bytes, plain, [a](void* p, std::size_t) { ::operator delete(p, a); });
     ExpectPairWorks(bytes, plain, [a](void* p, std::size_t n) { ::operator delete(p, n, a); });
-    ExpectPairWorks(bytes, [a](std::size_t n) { return ::operator new(n, a, nothrow); },
-                    [a](void* p, std::size_t) { ::operator delete(p, a, nothrow); });
+    ExpectPairWorks(
+        bytes, [a](std::size_t n) { return ::operator new(n, a, nothrow); },
+        [a](void* p, std::size_t) { ::operator delete(p, a, nothrow); });
   }
   EXPECT_EQ("", capture.Text()) << "right sizes are silent";
 }
@@ -83,8 +86,9 @@ TEST(Operators, AlignedArrayNewAndDelete) {
     const auto array = [a](std::size_t n) { return ::operator new[](n, a); };
     ExpectPairWorks(bytes, array, [a](void* p, std::size_t) { ::operator delete[](p, a); });
     ExpectPairWorks(bytes, array, [a](void* p, std::size_t n) { ::operator delete[](p, n, a); });
-    ExpectPairWorks(bytes, [a](std::size_t n) { return ::operator new[](n, a, nothrow); },
-                    [a](void* p, std::size_t) { ::operator delete[](p, a, nothrow); });
+    ExpectPairWorks(
+        bytes, [a](std::size_t n) { return ::operator new[](n, a, nothrow); },
+        [a](void* p, std::size_t) { ::operator delete[](p, a, nothrow); });
   }
   EXPECT_EQ("", capture.Text()) << "right sizes are silent";
 }

@@ -20,16 +20,19 @@ namespace {
 using hz_test::IsAligned;
 using hz_test::Opaque;
 
-constexpr std::size_t kTooBig[] = {std::size_t{PTRDIFF_MAX} + 1, std::size_t{PTRDIFF_MAX} + 17,
-                                   SIZE_MAX - 65536,             SIZE_MAX - 4096,
-                                   SIZE_MAX - 15,                SIZE_MAX};
+constexpr std::size_t kTooBig[] = {std::size_t{PTRDIFF_MAX} + 1,
+                                   std::size_t{PTRDIFF_MAX} + 17,
+                                   SIZE_MAX - 65536,
+                                   SIZE_MAX - 4096,
+                                   SIZE_MAX - 15,
+                                   SIZE_MAX};
 
 // `call` must give NULL and set ENOMEM.
-#define EXPECT_NO_MEMORY(call)          \
-  do {                                  \
-    errno = 0;                          \
-    EXPECT_EQ(nullptr, Opaque(call));   \
-    EXPECT_EQ(ENOMEM, errno) << #call;  \
+#define EXPECT_NO_MEMORY(call)         \
+  do {                                 \
+    errno = 0;                         \
+    EXPECT_EQ(nullptr, Opaque(call));  \
+    EXPECT_EQ(ENOMEM, errno) << #call; \
   } while (false)
 
 TEST(Sizes, AbovePtrdiffMax) {
@@ -95,8 +98,8 @@ TEST(Sizes, ZeroIsAUniqueAlignedBlock) {
   std::vector<void*> blocks;
   std::set<void*> distinct;
   for (int i = 0; i < 1000; ++i) {
-    for (void* block : {std::malloc(0), std::calloc(0, 8), std::calloc(8, 0), std::realloc(nullptr, 0),
-                        memalign(64, 0), aligned_alloc(32, 0)}) {
+    for (void* block : {std::malloc(0), std::calloc(0, 8), std::calloc(8, 0), std::realloc(nullptr, 0), memalign(64, 0),
+                        aligned_alloc(32, 0)}) {
       ASSERT_NE(nullptr, block);
       EXPECT_TRUE(hz_test::Owned(block));
       EXPECT_TRUE(IsAligned(block, 16));

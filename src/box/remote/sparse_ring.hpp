@@ -54,7 +54,7 @@ struct SparseRing {
         const unsigned owner = static_cast<unsigned>(entry >> kOwnerShift);
         const Bin bin = static_cast<Bin>(entry >> kBinShift & 0xFF);
         Parcel& place = open_[(owner * kBins + bin) % kPlaces];
-        const bool evict = place.slots.count != 0 && (place.owner != owner || place.bin != bin);
+        const bool evict = place.slots.count != 0 && (place.owner != owner || place.bin != bin || is_full(place));
         if (evict) out = place;
         if (evict || place.slots.count == 0) place = {owner, bin, {}};
         place.slots.push(static_cast<FreeSlot*>(pointer(entry & ((Entry{1} << kBinShift) - 1))));
@@ -71,6 +71,11 @@ struct SparseRing {
 
    private:
     static constexpr unsigned kPlaces = 128;
+    // Whoever collects takes whole parcels.
+    static bool is_full(const Parcel& p) {
+      return p.slots.count >= Line::kParcelSlots || p.slots.count * bin_size(p.bin) >= Line::kParcelBytes;
+    }
+
     PerThread& thread_;
     unsigned at_ = 0;
     Parcel open_[kPlaces];
