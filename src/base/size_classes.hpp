@@ -38,14 +38,15 @@ inline constexpr Bin kHugeBin = kLastBin + 1;  // mapped as a run of its own, ne
 inline constexpr unsigned kBins = kLastBin + 1;
 
 struct ClassTables {
-  std::array<std::uint8_t, kTableMax / kMinAlign> bin_of{};   // by (size - 1) / 16
+  std::array<std::uint8_t, kTableMax / kMinAlign> bin_of{};  // by (size - 1) / 16
   std::array<std::uint32_t, kBins> size{};
-  std::array<std::uint32_t, kBins> reciprocal{};              // ceil(2^32 / size), sizes of one granule at most
+  std::array<std::uint32_t, kBins> reciprocal{};  // ceil(2^32 / size), sizes of one granule at most
 };
 
 consteval ClassTables make_class_tables() {
   ClassTables t;
-  for (std::size_t i = 0; i < t.bin_of.size(); ++i) t.bin_of[i] = static_cast<std::uint8_t>(scan_bin((i + 1) * kMinAlign));
+  for (std::size_t i = 0; i < t.bin_of.size(); ++i)
+    t.bin_of[i] = static_cast<std::uint8_t>(scan_bin((i + 1) * kMinAlign));
   for (Bin bin = 1; bin < kBins; ++bin) {
     const unsigned step = bin - 1;
     const std::size_t size = step < 8 ? (step + 1) * kMinAlign : (5 + (step & 3)) << (((step - 8) >> 2) + 5);

@@ -13,7 +13,9 @@ HZ_EXPORT void* malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void free(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void* calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
 HZ_EXPORT void* realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
-HZ_EXPORT void* reallocarray(void* ptr, size_t count, size_t size) { return hz::c_rules::reallocarray(ptr, count, size); }
+HZ_EXPORT void* reallocarray(void* ptr, size_t count, size_t size) {
+  return hz::c_rules::reallocarray(ptr, count, size);
+}
 
 HZ_EXPORT void* reallocf(void* ptr, size_t size) {
   void* moved = hz::c_rules::realloc(ptr, size);
@@ -44,7 +46,9 @@ HZ_EXPORT void* pvalloc(size_t size) {
 
 HZ_EXPORT void cfree(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc); }
-HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) { ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc); }
+HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) {
+  ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
+}
 
 HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ptr == nullptr ? 0 : ThisHeap::usable_size(ptr); }
 
@@ -56,4 +60,6 @@ HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return hz::c_rules::rea
 HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
 HZ_EXPORT void* __libc_valloc(size_t size) { return valloc(size); }
 HZ_EXPORT void* __libc_pvalloc(size_t size) { return pvalloc(size); }
-HZ_EXPORT int __posix_memalign(void** out, size_t alignment, size_t size) { return posix_memalign(out, alignment, size); }
+HZ_EXPORT int __posix_memalign(void** out, size_t alignment, size_t size) {
+  return posix_memalign(out, alignment, size);
+}

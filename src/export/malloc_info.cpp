@@ -51,21 +51,19 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
     return -1;
   }
   const hz_stats_t s = stats();
-  const int written = fprintf(stream,
-                              "<malloc version=\"1\">\n<heap nr=\"0\">\n"
-                              "<total type=\"rest\" count=\"%llu\" size=\"%llu\"/>\n"
-                              "<system type=\"current\" size=\"%llu\"/>\n<system type=\"max\" size=\"%llu\"/>\n"
-                              "<hakozuna line=\"%s\" version=\"%s\" live=\"%llu\" cached=\"%llu\" dirty=\"%llu\" "
-                              "metadata=\"%llu\" threads=\"%llu\"/>\n</heap>\n</malloc>\n",
-                              static_cast<unsigned long long>(s.spans_acquired - s.spans_retired),
-                              static_cast<unsigned long long>(s.bytes_cached + s.bytes_dirty),
-                              static_cast<unsigned long long>(s.bytes_held + s.bytes_dirty),
-                              static_cast<unsigned long long>(s.bytes_peak), ThisLine::kName, HZ_VERSION,
-                              static_cast<unsigned long long>(s.bytes_live),
-                              static_cast<unsigned long long>(s.bytes_cached),
-                              static_cast<unsigned long long>(s.bytes_dirty),
-                              static_cast<unsigned long long>(s.bytes_metadata),
-                              static_cast<unsigned long long>(s.threads));
+  const int written = fprintf(
+      stream,
+      "<malloc version=\"1\">\n<heap nr=\"0\">\n"
+      "<total type=\"rest\" count=\"%llu\" size=\"%llu\"/>\n"
+      "<system type=\"current\" size=\"%llu\"/>\n<system type=\"max\" size=\"%llu\"/>\n"
+      "<hakozuna line=\"%s\" version=\"%s\" live=\"%llu\" cached=\"%llu\" dirty=\"%llu\" "
+      "metadata=\"%llu\" threads=\"%llu\"/>\n</heap>\n</malloc>\n",
+      static_cast<unsigned long long>(s.spans_acquired - s.spans_retired),
+      static_cast<unsigned long long>(s.bytes_cached + s.bytes_dirty),
+      static_cast<unsigned long long>(s.bytes_held + s.bytes_dirty), static_cast<unsigned long long>(s.bytes_peak),
+      ThisLine::kName, HZ_VERSION, static_cast<unsigned long long>(s.bytes_live),
+      static_cast<unsigned long long>(s.bytes_cached), static_cast<unsigned long long>(s.bytes_dirty),
+      static_cast<unsigned long long>(s.bytes_metadata), static_cast<unsigned long long>(s.threads));
   return written < 0 ? -1 : 0;
 }
 

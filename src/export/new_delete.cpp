@@ -21,7 +21,7 @@ constexpr std::size_t kNatural = hz::kMinAlign;
 HZ_INLINE void* allocate(std::size_t size, std::size_t alignment) {
   if (alignment <= kNatural) return ThisHeap::malloc(size);
   return hz::is_power_of_two(alignment) && alignment <= ThisHeap::kMaxAlignment ? ThisHeap::aligned(alignment, size)
-                                                                                 : nullptr;
+                                                                                : nullptr;
 }
 
 // The loop that the standard asks for: the handler frees something, throws, or there is none.

@@ -197,7 +197,8 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     const Bin bin = Route::bin(tag);
     Thread& t = *S::tls.fast;
-    if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin))) return free_slow(block);
+    if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin)))
+      return free_slow(block);
     if (HZ_UNLIKELY(!Remote::admit(t.remote, Route::owner(tag), bin))) return free_slow(block);
     Guard::on_free(t.guard, block);
     Remote::defer(t.remote, Route::owner(tag), bin, block);
@@ -252,14 +253,15 @@ struct Heap {
     Guard::report(fault, block, bin, Line::kName);
   }
 
-  // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block that began on
-  // another page.
+  // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block that began
+  // on another page.
   HZ_COLD static Fault diagnose_untagged(const void* block) {
     if (!Route::covers(S::global.route, address(block))) return Fault::kForeign;
     const std::uintptr_t start = Source::start(S::global.source, address(block));
     if (start == 0) return Fault::kNotAllocated;
     const bool huge = Route::bin(Route::find(S::global.route, start)) == kHugeBin;
-    return huge || Line::Pool::bin_at(S::global.pool, start, address(block)) != 0 ? Fault::kInterior : Fault::kNotAllocated;
+    return huge || Line::Pool::bin_at(S::global.pool, start, address(block)) != 0 ? Fault::kInterior
+                                                                                  : Fault::kNotAllocated;
   }
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks above the largest class, and above a granule's alignment: a run of granules each, mapped for the block and given
-// back with it. Growing moves pages, not bytes. Called from the slow paths of heap.hpp with the thread's lock held.
+// Blocks above the largest class, and above a granule's alignment: a run of granules each, mapped for the block and
+// given back with it. Growing moves pages, not bytes. Called from the slow paths of heap.hpp with the thread's lock
+// held.
 #pragma once
 
 #include "heap/refill.hpp"
@@ -38,7 +39,7 @@ struct Huge {
     const std::size_t bytes = usable_size(block);
     leave(t, at, bytes);
     Source::release(S::global.source, at, os::remap_fresh(block, bytes));
-    Boundary<Line>::purge_if_due(t);
+    Home<Line>::purge_if_due(t);
   }
 
   static std::size_t usable_size(const void* block) {
@@ -48,7 +49,7 @@ struct Huge {
   // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {
     const std::size_t usable = usable_size(block);
-    return size <= usable && (after_realloc ? size >= usable / 2 : usable - size < kGranule);
+    return size <= usable && (usable - size <= kGranule || (after_realloc && size >= usable / 2));
   }
 
   // The block at its new size, moved by pages if need be; nullptr if there is no room, and then nothing has changed.
@@ -62,7 +63,7 @@ struct Huge {
         Retain::slots_out(S::global.retain, bytes - old_bytes);
       } else {
         Retain::slots_home(S::global.retain, old_bytes - bytes);
-        Boundary<Line>::purge_if_due(t);
+        Home<Line>::purge_if_due(t);
       }
       return block;
     }
@@ -73,7 +74,7 @@ struct Huge {
     if (!by_pages) __builtin_memcpy(moved, block, old_bytes);
     leave(t, address(block), old_bytes);
     Source::release(S::global.source, address(block), by_pages);
-    Boundary<Line>::purge_if_due(t);
+    Home<Line>::purge_if_due(t);
     return moved;
   }
 

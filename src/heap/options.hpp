@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from HZ_<KEY>, which
-// wins. What is not understood is named in one warning line, and the default stays.
+// Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from HZ_<KEY>,
+// which wins. What is not understood is named in one warning line, and the default stays.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +67,9 @@ struct Options {
     o.report_only = same(value, "report");
     return o.report_only || same(value, "abort");
   }
-  static bool set_thread_cache(Options& o, const char* value) { return parse(value, 1, std::size_t{1} << 32, o.thread_cache); }
+  static bool set_thread_cache(Options& o, const char* value) {
+    return parse(value, 1, std::size_t{1} << 32, o.thread_cache);
+  }
   static bool set_retain(Options& o, const char* value) { return parse(value, 100, 1000, o.retain); }
 
   void apply(const Knob& knob, const char* value) {
@@ -108,7 +110,8 @@ inline constexpr Options::Knob Options::kKnobs[4] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
-    {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes", set_retain},
+    {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes",
+     set_retain},
 };
 
 }  // namespace hz

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The boundary: the one place where memory changes hands. A bin that ran empty gets a batch (refill), a bin that ran full
-// gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock held.
+// The boundary: the one place where memory changes hands. A bin that ran empty gets a batch (refill), a bin that ran
+// full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock
+// held.
 //
 //   refill:  own stash -> own central list -> spans with free slots -> lists that nobody owns -> a new span
 //   flush:   central list while retention lets slots wait loose, else home to their spans; empty spans retire
 #pragma once
 
-#include "heap/state.hpp"
+#include "heap/home.hpp"
 
 namespace hz {
 
 template <class Line>
 struct Boundary {
   using S = State<Line>;
+  using H = Home<Line>;
   using Thread = typename S::Thread;
   using Route = typename Line::Route;
   using Front = typename Line::Front;
@@ -39,7 +41,7 @@ struct Boundary {
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
       if (void* slot = stock(t, bin, take_abandoned(t, bin, want))) return slot;
-      deliver(t, true);  // what lies in the outbox may be what another thread is about to map
+      deliver(t, true);                // what lies in the outbox may be what another thread is about to map
       if (new_span(t, bin)) continue;  // others may be quicker to take its slots
       if (reclaimed) return nullptr;
       reclaim(t, 0);
@@ -55,7 +57,7 @@ struct Boundary {
     const unsigned count = Front::count(t.front, bin);
     if (count >= capacity) {
       const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
-      put_loose(t, t.owner, bin, audited(t, bin, Front::drain(t.front, bin, count - keep)));
+      put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - keep)));
     }
     if (Front::admit(t.front, bin)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
@@ -69,11 +71,11 @@ struct Boundary {
     typename Remote::Sweep sweep(t.remote, everything);
     Parcel parcel;
     while (sweep.next(parcel)) {
-      parcel.slots = audited(t, parcel.bin, parcel.slots);
+      parcel.slots = H::audited(t, parcel.bin, parcel.slots);
       if (parcel.slots.count == 0) continue;
       const std::size_t bytes = parcel.slots.count * bin_size(parcel.bin);
       if (!Retain::may_wait(S::global.retain)) {
-        go_home(t, parcel.bin, parcel.slots);
+        H::go_home(t, parcel.bin, parcel.slots);
         relieve(t);
         continue;
       }
@@ -87,10 +89,10 @@ struct Boundary {
   static void give_up(Thread& t, bool to_spans) {
     deliver(t, true);
     for (Bin bin = 1; bin < kBins; ++bin) {
-      const Chain chain = audited(t, bin, Front::drain(t.front, bin, kAll));
+      const Chain chain = H::audited(t, bin, Front::drain(t.front, bin, kAll));
       if (chain.count == 0) continue;
       if (to_spans) {
-        go_home(t, bin, chain);
+        H::go_home(t, bin, chain);
       } else {
         put_loose(t, t.owner, bin, chain);
       }
@@ -103,28 +105,15 @@ struct Boundary {
     for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
       for (Bin bin = 1; bin < kBins; ++bin) {
         const Chain chain = take_loose(t, owner, bin, kAll);
-        if (chain.count != 0) go_home(t, bin, chain);
+        if (chain.count != 0) H::go_home(t, bin, chain);
       }
     }
-    return purge(t, keep_dirty);
-  }
-
-  static std::size_t purge(Thread& t, std::size_t keep) {
-    const std::size_t purged = Source::purge(S::global.source, keep);
-    if (purged != 0) {
-      Observe::count(t.observe, Event::kPurge, 1);
-      Observe::count(t.observe, Event::kPurgedBytes, purged);
-    }
-    return purged;
-  }
-  static void purge_if_due(Thread& t) {
-    if (Source::dirty_bytes(S::global.source) > Retain::dirty_limit(S::global.retain))
-      purge(t, Retain::dirty_target(S::global.retain));
+    return H::purge(t, keep_dirty);
   }
 
  private:
-  // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half of
-  // its own now and then, so that what the thread no longer uses does not hold the budget for ever.
+  // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
+  // of its own now and then, so that what the thread no longer uses does not hold the budget for ever.
   static void grow_capacity(Thread& t, Bin bin) {
     const unsigned capacity = Front::capacity(t.front, bin);
     const unsigned next = capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity);
@@ -147,7 +136,7 @@ struct Boundary {
       Front::set_capacity(t.front, bin, less);
       t.capacity_bytes -= (capacity - less) * bin_size(bin);
       const unsigned count = Front::count(t.front, bin);
-      if (count > less) put_loose(t, t.owner, bin, audited(t, bin, Front::drain(t.front, bin, count - less)));
+      if (count > less) put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - less)));
       return;
     }
   }
@@ -188,7 +177,8 @@ struct Boundary {
     if (taken.slots == 0) return nullptr;
     Retain::slots_out(S::global.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) {
-      Route::bind(S::global.route, taken.span + (taken.first_page << kPageShift), taken.pages << kPageShift, bin, t.owner);
+      Route::bind(S::global.route, taken.span + (taken.first_page << kPageShift), taken.pages << kPageShift, bin,
+                  t.owner);
     }
     if (taken.fresh) guard_tail(t, bin, taken);
     Chain chain;
@@ -198,7 +188,7 @@ struct Boundary {
     }
     if (!taken.fresh) {
       chain.push(static_cast<FreeSlot*>(slots[0]));
-      return stock(t, bin, audited(t, bin, chain));
+      return stock(t, bin, H::audited(t, bin, chain));
     }
     if (chain.count != 0) Front::fill(t.front, bin, chain);
     zeroed = taken.zeroed;
@@ -230,11 +220,12 @@ struct Boundary {
       Central::give(S::global.central, owner, bin, chain);
       return;
     }
-    go_home(t, bin, chain);
+    H::go_home(t, bin, chain);
     relieve(t);
   }
 
-  // More waits loose than may: besides what was not added, a bounded part of what waits goes home, list by list in turn.
+  // More waits loose than may: besides what was not added, a bounded part of what waits goes home, list by list in
+  // turn.
   static void relieve(Thread& t) {
     constexpr unsigned kLists = Remote::kOwners * kBins;
     constexpr unsigned kLooks = 2 * kBins;
@@ -246,58 +237,9 @@ struct Boundary {
       const unsigned list = at % kLists;
       if (list % kBins == 0) continue;
       const Chain chain = take_loose(t, list / kBins, list % kBins, kBatch);
-      if (chain.count != 0) go_home(t, list % kBins, chain);
+      if (chain.count != 0) H::go_home(t, list % kBins, chain);
       sent += chain.count;
     }
-  }
-
-  static void go_home(Thread& t, Bin bin, const Chain& chain) {
-    constexpr unsigned kStep = 64;
-    void* slots[kStep];
-    std::uintptr_t emptied[kStep];
-    FreeSlot* slot = chain.first;
-    for (unsigned left = chain.count; left != 0;) {
-      unsigned n = 0;
-      for (; n < kStep && n < left; ++n) {
-        slots[n] = slot;
-        slot = slot->next;
-      }
-      left -= n;
-      const Given given = Pool::give(S::global.pool, bin, slots, n, emptied, slots);
-      Retain::slots_home(S::global.retain, given.kept * bin_size(bin));
-      for (unsigned i = 0; i < given.rejected; ++i) Guard::report(Fault::kDoubleFree, slots[i], bin, Line::kName);
-      for (unsigned i = 0; i < given.emptied; ++i) retire(t, bin, emptied[i]);
-    }
-    purge_if_due(t);
-  }
-
-  static void retire(Thread& t, Bin bin, std::uintptr_t span) {
-    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
-    Source::release(S::global.source, span, false);
-    Observe::count(t.observe, Event::kSpanRetired, 1);
-  }
-
-  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at where the slots
-  // are in this core's cache anyway: on their way out of a thread and out of a span.
-  static Chain audited(Thread& t, Bin bin, const Chain& chain) {
-    const FreeSlot* slot = chain.first;
-    bool intact = true;
-    for (unsigned i = 0; i < chain.count; ++i, slot = slot->next) intact = intact && Guard::intact(t.guard, slot);
-    return HZ_LIKELY(intact) ? chain : weeded(t, bin, chain);
-  }
-  HZ_COLD static Chain weeded(Thread& t, Bin bin, const Chain& chain) {
-    Chain kept;
-    FreeSlot* slot = chain.first;
-    for (unsigned i = 0; i < chain.count; ++i) {
-      FreeSlot* next = slot->next;
-      if (Guard::intact(t.guard, slot)) {
-        kept.push(slot);
-      } else {
-        Guard::report(Fault::kWriteAfterFree, slot, bin, Line::kName);
-      }
-      slot = next;
-    }
-    return kept;
   }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of one line's heap: what the process has, what each thread has, and how a thread finds its own. Everything is
-// constant-initialised, because the dynamic loader calls malloc before any constructor runs.
+// The state of one line's heap: what the process has, what each thread has, and how a thread finds its own. Everything
+// is constant-initialised, because the dynamic loader calls malloc before any constructor runs.
 //
 //   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns nothing, so
 //              that every operation falls into its slow path (not born yet, dead, or operations are being counted)
@@ -65,10 +65,10 @@ struct State {
     typename Line::Source::Global source;
     typename Line::Retain::Global retain;
 
-    os::Lock threads_lock;                  // guards what follows
-    Thread* threads = nullptr;              // alive
-    Thread* spare = nullptr;                // memory for threads to come
-    Thread* orphans = nullptr;              // of threads that a fork left behind: adopted with all that they hold
+    os::Lock threads_lock;      // guards what follows
+    Thread* threads = nullptr;  // alive
+    Thread* spare = nullptr;    // memory for threads to come
+    Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
     std::atomic<unsigned> owner_threads[Line::Remote::kOwners] = {};  // written under the lock, read as a hint
     std::size_t thread_memory = 0;
 

@@ -46,7 +46,7 @@ struct Stats {
     out.bytes_held = Line::Retain::out_bytes(g.retain);
     out.bytes_cached = cached;
     // Counted where operations are counted: then held == live + cached is a proof and not a definition.
-    out.bytes_live = out.counting != 0 ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
+    out.bytes_live = out.counting != 0         ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
                      : out.bytes_held > cached ? out.bytes_held - cached
                                                : 0;
     out.bytes_peak = Line::Retain::peak_bytes(g.retain);
@@ -75,10 +75,10 @@ struct Stats {
  private:
   static constexpr std::size_t kFields = sizeof(hz_stats_t) / sizeof(std::uint64_t);
   static constexpr const char* kNames[] = {
-      "counting",        "alloc_small",    "alloc_medium",  "alloc_large",  "free_small",   "free_medium",
-      "free_large",      "refills",        "flushes",       "remote_sent",  "remote_collected", "remote_waiting",
-      "spans_acquired",  "spans_retired",  "purges",        "bytes_held",   "bytes_live",   "bytes_cached",
-      "bytes_dirty",     "bytes_purged",   "bytes_metadata", "bytes_peak",  "threads"};
+      "counting",       "alloc_small",   "alloc_medium",   "alloc_large", "free_small",       "free_medium",
+      "free_large",     "refills",       "flushes",        "remote_sent", "remote_collected", "remote_waiting",
+      "spans_acquired", "spans_retired", "purges",         "bytes_held",  "bytes_live",       "bytes_cached",
+      "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads"};
   static_assert(sizeof kNames / sizeof kNames[0] == kFields);
 
   static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }

@@ -109,7 +109,8 @@ struct Threads {
     Line::Guard::join(t->guard);
     unsigned least = 0;
     for (unsigned owner = 1; owner < Line::Remote::kOwners; ++owner) {
-      if (g.owner_threads[owner].load(std::memory_order_relaxed) < g.owner_threads[least].load(std::memory_order_relaxed))
+      if (g.owner_threads[owner].load(std::memory_order_relaxed) <
+          g.owner_threads[least].load(std::memory_order_relaxed))
         least = owner;
     }
     t->owner = least;
@@ -161,8 +162,8 @@ struct Threads {
     for (unsigned i = 0; i < kEvents; ++i) Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
   }
 
-  // Around a fork every lock is held, so the child finds every structure whole. Other threads' hot paths run on; each of
-  // their stores leaves their bins whole as well.
+  // Around a fork every lock is held, so the child finds every structure whole. Other threads' hot paths run on; each
+  // of their stores leaves their bins whole as well.
   static void on_fork() {
     typename S::Global& g = S::global;
     g.threads_lock.lock();

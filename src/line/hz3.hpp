@@ -22,7 +22,7 @@ namespace hz {
 struct Hz3 {
   static constexpr const char* kName = "hz3";
 
-  static constexpr unsigned kOwners = 64;          // threads beyond that share
+  static constexpr unsigned kOwners = 64;  // threads beyond that share
   static constexpr unsigned kOutboxEntries = 768;
   static constexpr unsigned kParcelSlots = 64;
   static constexpr std::size_t kParcelBytes = 64 * kKiB;

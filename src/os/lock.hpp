@@ -18,7 +18,8 @@ class Lock {
   HZ_INLINE void lock() {
     std::uint32_t expected = kFree;
     // Acquire: see what the last holder wrote.
-    if (HZ_UNLIKELY(!word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)))
+    if (HZ_UNLIKELY(
+            !word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)))
       wait();
   }
   HZ_INLINE void unlock() {

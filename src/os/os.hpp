@@ -16,7 +16,7 @@ bool extend(void* at, std::size_t bytes);                 // map usable space ex
 void* map(std::size_t bytes, std::size_t alignment);      // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);      // for metadata; true also where there are none
 void unmap(void* at, std::size_t bytes);
-bool purge(void* at, std::size_t bytes);                  // pages go back; reads as zero afterwards
+bool purge(void* at, std::size_t bytes);                   // pages go back; reads as zero afterwards
 bool move_pages(void* from, void* to, std::size_t bytes);  // `from` reads as zero afterwards; false: nothing happened
 bool remap_fresh(void* at, std::size_t bytes);             // purge, and merge the mapping with its neighbours again
 
@@ -34,8 +34,8 @@ void keep_error_stream();  // of the program that closes its stderr before it en
 // Copies the value of an environment variable; false if unset, longer than `capacity` - 1, or the process is setuid.
 bool environment(const char* name, char* value, std::size_t capacity);
 
-// `at_thread_exit` is called with the state that the thread has armed when the thread ends; it may arm again to be called
-// after the destructors of others. False (no more keys): threads end unnoticed.
+// `at_thread_exit` is called with the state that the thread has armed when the thread ends; it may arm again to be
+// called after the destructors of others. False (no more keys): threads end unnoticed.
 bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key);
 void arm_exit_hook(unsigned key, void* state);
 void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)());

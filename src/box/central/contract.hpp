@@ -39,12 +39,12 @@ template <class P>
 concept PoolContract = requires(typename P::Global& g, Bin bin, unsigned owner, void** slots, unsigned want,
                                 std::uintptr_t span, std::uintptr_t* spans, bool zeroed) {
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
-  { P::open(g, span, span, want) } -> std::same_as<void>;               // arena's base, table, granules
-  { P::adopt(g, span, bin, owner, zeroed) } -> std::same_as<void>;      // a new span, nothing carved yet
-  { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;       // from one span; no slots if there is none
+  { P::open(g, span, span, want) } -> std::same_as<void>;           // arena's base, table, granules
+  { P::adopt(g, span, bin, owner, zeroed) } -> std::same_as<void>;  // a new span, nothing carved yet
+  { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;   // from one span; no slots if there is none
   { P::give(g, bin, slots, want, spans, slots) } -> std::same_as<Given>;
-  { P::bin_at(g, span, span) } -> std::same_as<Bin>;                    // span, address: of the slot there, 0 if none
-  { P::lock(g) } -> std::same_as<void>;                                 // all of it, around a fork
+  { P::bin_at(g, span, span) } -> std::same_as<Bin>;  // span, address: of the slot there, 0 if none
+  { P::lock(g) } -> std::same_as<void>;               // all of it, around a fork
   { P::unlock(g) } -> std::same_as<void>;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Central as one lock-free list per (owner, class), taken whole by one exchange. Used by hz3. Lists are kept apart by
-// owner because a slot that wanders to another owner's thread is a remote free ever after; memory changes owners span by
-// span, in the pool.
+// owner because a slot that wanders to another owner's thread is a remote free ever after; memory changes owners span
+// by span, in the pool.
 #pragma once
 
 #include "box/central/contract.hpp"
@@ -18,8 +18,12 @@ struct LockFreeList {
     Shelf of_owner[Line::kOwners];
   };
 
-  static void give(Global& g, unsigned owner, Bin bin, const Chain& chain) { g.of_owner[owner].of_bin[bin].push(chain, bin_size(bin)); }
-  static Chain take(Global& g, unsigned owner, Bin bin, unsigned want) { return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin)); }
+  static void give(Global& g, unsigned owner, Bin bin, const Chain& chain) {
+    g.of_owner[owner].of_bin[bin].push(chain, bin_size(bin));
+  }
+  static Chain take(Global& g, unsigned owner, Bin bin, unsigned want) {
+    return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin));
+  }
 };
 
 }  // namespace hz

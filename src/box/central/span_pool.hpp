@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans and the slots that are at home in them. A span's descriptor and its bitmap stand in tables beside the arena, one
-// row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a few dozen instructions;
-// no user memory is touched under it.
+// Spans and the slots that are at home in them. A span's descriptor and its bitmap stand in tables beside the arena,
+// one row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a few dozen
+// instructions; no user memory is touched under it.
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
 //   home == number of bits in the bitmap      a bit: the slot is free and here

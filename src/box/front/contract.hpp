@@ -14,13 +14,13 @@ namespace hz {
 template <class F>
 concept FrontContract = requires(typename F::PerThread& thread, const typename F::PerThread& seen, Bin bin, void* slot,
                                  const Chain& chain, unsigned n) {
-  { F::pop(thread, bin) } -> std::same_as<void*>;             // hot; nullptr when the bin is empty
-  { F::admit(thread, bin) } -> std::same_as<bool>;            // hot; true: a put must follow, false: a turn_away
+  { F::pop(thread, bin) } -> std::same_as<void*>;   // hot; nullptr when the bin is empty
+  { F::admit(thread, bin) } -> std::same_as<bool>;  // hot; true: a put must follow, false: a turn_away
   { F::turn_away(thread, bin) } -> std::same_as<void>;
-  { F::put(thread, bin, slot) } -> std::same_as<void>;        // hot; after admit
-  { F::fill(thread, bin, chain) } -> std::same_as<void>;      // add a batch, however long
-  { F::drain(thread, bin, n) } -> std::same_as<Chain>;        // remove at most n
-  { F::count(seen, bin) } -> std::same_as<unsigned>;          // any thread; a recent value
+  { F::put(thread, bin, slot) } -> std::same_as<void>;    // hot; after admit
+  { F::fill(thread, bin, chain) } -> std::same_as<void>;  // add a batch, however long
+  { F::drain(thread, bin, n) } -> std::same_as<Chain>;    // remove at most n
+  { F::count(seen, bin) } -> std::same_as<unsigned>;      // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;  // may be less than what is in the bin
 };

@@ -25,12 +25,12 @@ template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
                                  const FreeSlot* free_slot, Bin bin, Fault fault, const void* at, const char* line) {
   { G::join(thread) } -> std::same_as<void>;
-  { G::on_alloc(slot) } -> std::same_as<void>;                      // hot
-  { G::may_free(seen, slot, bin) } -> std::same_as<bool>;           // hot; bin is valid, the slot may be anything
-  { G::on_free(seen, slot) } -> std::same_as<void>;                 // hot
+  { G::on_alloc(slot) } -> std::same_as<void>;             // hot
+  { G::may_free(seen, slot, bin) } -> std::same_as<bool>;  // hot; bin is valid, the slot may be anything
+  { G::on_free(seen, slot) } -> std::same_as<void>;        // hot
   { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
-  { G::intact(seen, free_slot) } -> std::same_as<bool>;             // at the boundary: is it still as on_free left it?
-  { G::report(fault, at, bin, line) } -> std::same_as<void>;        // returns only if the program is to go on
+  { G::intact(seen, free_slot) } -> std::same_as<bool>;       // at the boundary: is it still as on_free left it?
+  { G::report(fault, at, bin, line) } -> std::same_as<void>;  // returns only if the program is to go on
 };
 
 }  // namespace hz

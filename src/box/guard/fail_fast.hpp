@@ -31,7 +31,9 @@ struct FailFast {
     if (HZ_UNLIKELY(!is_slot_start(bin, offset_in_granule(slot)))) return false;
     return HZ_LIKELY(static_cast<FreeSlot*>(slot)->mark != thread.mark);
   }
-  HZ_INLINE static void on_free(const PerThread& thread, void* slot) { static_cast<FreeSlot*>(slot)->mark = thread.mark; }
+  HZ_INLINE static void on_free(const PerThread& thread, void* slot) {
+    static_cast<FreeSlot*>(slot)->mark = thread.mark;
+  }
 
   static Fault diagnose(const PerThread& thread, void* slot, Bin bin) {
     if (!is_slot_start(bin, offset_in_granule(slot))) return Fault::kInterior;
@@ -42,7 +44,11 @@ struct FailFast {
   HZ_COLD static void report(Fault fault, const void* at, Bin bin, const char* line) {
     const bool fatal = fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
     os::Message message;
-    message.text(fatal ? "hz: fatal: " : "hz: error: ").text(name(fault)).text(" ptr=0x").hex(address(at)).text(" class=");
+    message.text(fatal ? "hz: fatal: " : "hz: error: ")
+        .text(name(fault))
+        .text(" ptr=0x")
+        .hex(address(at))
+        .text(" class=");
     if (bin == 0 || bin > kLastBin) {
       message.text("-");
     } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: what is counted? Events are counted at the boundary and on slow paths, per thread, and summed when somebody asks.
-// Counting never steers behaviour.
+// Role: what is counted? Events are counted at the boundary and on slow paths, per thread, and summed when somebody
+// asks. Counting never steers behaviour.
 #pragma once
 
 #include <concepts>
@@ -10,12 +10,22 @@
 namespace hz {
 
 enum class Event : unsigned {
-  kAllocSmall, kAllocMedium, kAllocLarge,  // in this order: see kind_of
-  kFreeSmall, kFreeMedium, kFreeLarge,
-  kRefill, kFlush,
-  kRemoteSent, kRemoteCollected,
-  kSpanAcquired, kSpanRetired, kPurge, kPurgedBytes,
-  kBytesAllocated, kBytesFreed,            // while counting: sizes of slots
+  kAllocSmall,
+  kAllocMedium,
+  kAllocLarge,  // in this order: see kind_of
+  kFreeSmall,
+  kFreeMedium,
+  kFreeLarge,
+  kRefill,
+  kFlush,
+  kRemoteSent,
+  kRemoteCollected,
+  kSpanAcquired,
+  kSpanRetired,
+  kPurge,
+  kPurgedBytes,
+  kBytesAllocated,
+  kBytesFreed,  // while counting: sizes of slots
   kCount
 };
 inline constexpr unsigned kEvents = static_cast<unsigned>(Event::kCount);

@@ -13,7 +13,9 @@ struct Counters {
     OwnerWord<std::uint64_t> of_event[kEvents];
   };
 
-  HZ_INLINE static void count(PerThread& t, Event event, std::uint64_t n) { t.of_event[static_cast<unsigned>(event)].add(n); }
+  HZ_INLINE static void count(PerThread& t, Event event, std::uint64_t n) {
+    t.of_event[static_cast<unsigned>(event)].add(n);
+  }
 
   static void add_to(const PerThread& t, std::uint64_t* sums) {
     for (unsigned i = 0; i < kEvents; ++i) sums[i] += t.of_event[i].peek();

@@ -13,7 +13,9 @@ template <class Line>
 struct Frozen {
   static constexpr unsigned kMaxSlots = 256;
 
-  static unsigned first_capacity(Bin bin) { return clamp(static_cast<unsigned>(kPage / bin_size(bin)), 1, max_capacity(bin)); }
+  static unsigned first_capacity(Bin bin) {
+    return clamp(static_cast<unsigned>(kPage / bin_size(bin)), 1, max_capacity(bin));
+  }
   static unsigned next_capacity(Bin bin, unsigned capacity) { return clamp(2 * capacity, 2, max_capacity(bin)); }
   static unsigned refill_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
   static unsigned flush_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
@@ -22,7 +24,9 @@ struct Frozen {
   static unsigned max_capacity(Bin bin) {
     return clamp(static_cast<unsigned>(Line::kBinBytes / bin_size(bin)), is_large(bin) ? 1 : 4, kMaxSlots);
   }
-  static unsigned clamp(unsigned n, unsigned low, unsigned high) { return n < low ? (low < high ? low : high) : n > high ? high : n; }
+  static unsigned clamp(unsigned n, unsigned low, unsigned high) {
+    return n < low ? (low < high ? low : high) : n > high ? high : n;
+  }
 };
 
 }  // namespace hz

@@ -2,8 +2,8 @@
 //
 // Role: what becomes of a slot freed by a thread that does not own it? It waits in the freeing thread's outbox
 // (`defer`), leaves it in a parcel (a Sweep takes them out one by one), and waits again where its owner finds it
-// (`send`, `collect`). Nothing is lost when the owner's thread is gone: its place stays, and others may collect from it.
-// Between sweep and send the heap may decide that a parcel should not wait at all but return to its spans.
+// (`send`, `collect`). Nothing is lost when the owner's thread is gone: its place stays, and others may collect from
+// it. Between sweep and send the heap may decide that a parcel should not wait at all but return to its spans.
 #pragma once
 
 #include <concepts>
@@ -25,12 +25,12 @@ concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& 
                                   const typename R::PerThread& seen, unsigned owner, Bin bin, void* slot,
                                   const Parcel& parcel, Parcel& out, unsigned want, bool everything) {
   { R::kOwners } -> std::convertible_to<unsigned>;
-  { R::admit(thread, owner, bin) } -> std::same_as<bool>;        // false: sweep first
-  { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;  // after admit
+  { R::admit(thread, owner, bin) } -> std::same_as<bool>;                     // false: sweep first
+  { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;               // after admit
   { typename R::Sweep(thread, everything).next(out) } -> std::same_as<bool>;  // else only what made admit refuse
-  { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;        // any thread; a recent value
-  { R::send(g, parcel) } -> std::same_as<void>;                  // to where its owner finds it
-  { R::collect(g, owner, bin, want) } -> std::same_as<Chain>;    // about `want`: whole parcels; any thread
+  { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;                     // any thread; a recent value
+  { R::send(g, parcel) } -> std::same_as<void>;                               // to where its owner finds it
+  { R::collect(g, owner, bin, want) } -> std::same_as<Chain>;                 // about `want`: whole parcels; any thread
 };
 
 }  // namespace hz

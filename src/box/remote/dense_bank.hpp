@@ -41,7 +41,9 @@ struct DenseBank {
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
   static void send(Global& g, const Parcel& parcel) { Stash::send(g, parcel); }
-  static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) { return Stash::collect(g, owner, bin, want); }
+  static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
+    return Stash::collect(g, owner, bin, want);
+  }
 
   class Sweep {
    public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outbox of the scale lane: one array of (owner, class, slot) for all destinations, 8 bytes an entry, so a thread's state
-// stays small however many owners there are. A sweep groups it in one pass through a small table: entries that meet
-// their parcel join it, a parcel whose place is needed leaves early. Deferring costs one store and one compare.
+// Outbox of the scale lane: one array of (owner, class, slot) for all destinations, 8 bytes an entry, so a thread's
+// state stays small however many owners there are. A sweep groups it in one pass through a small table: entries that
+// meet their parcel join it, a parcel whose place is needed leaves early. Deferring costs one store and one compare.
 #pragma once
 
 #include "base/plain_word.hpp"
@@ -42,7 +42,9 @@ struct SparseRing {
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
   static void send(Global& g, const Parcel& parcel) { Stash::send(g, parcel); }
-  static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) { return Stash::collect(g, owner, bin, want); }
+  static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
+    return Stash::collect(g, owner, bin, want);
+  }
 
   class Sweep {
    public:

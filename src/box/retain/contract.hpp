@@ -11,13 +11,13 @@ namespace hz {
 
 template <class R>
 concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, std::size_t bytes) {
-  { R::slots_out(g, bytes) } -> std::same_as<void>;     // slots left their spans
-  { R::slots_home(g, bytes) } -> std::same_as<void>;    // ... and returned
-  { R::loose_added(g, bytes) } -> std::same_as<void>;   // slots began to wait in a shared list
+  { R::slots_out(g, bytes) } -> std::same_as<void>;    // slots left their spans
+  { R::slots_home(g, bytes) } -> std::same_as<void>;   // ... and returned
+  { R::loose_added(g, bytes) } -> std::same_as<void>;  // slots began to wait in a shared list
   { R::loose_taken(g, bytes) } -> std::same_as<void>;
-  { R::may_wait(seen) } -> std::same_as<bool>;          // may slots wait in shared lists, or must they go home?
-  { R::dirty_limit(seen) } -> std::same_as<std::size_t>;  // purge when free dirty memory exceeds this ...
-  { R::dirty_target(seen) } -> std::same_as<std::size_t>; // ... until it is down to that
+  { R::may_wait(seen) } -> std::same_as<bool>;             // may slots wait in shared lists, or must they go home?
+  { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
+  { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::loose_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;

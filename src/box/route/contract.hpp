@@ -15,15 +15,15 @@ template <class R>
 concept RouteContract = requires(typename R::Global& g, const typename R::Global& seen, typename R::PerThread& thread,
                                  typename R::Tag tag, std::uintptr_t at, std::size_t bytes, Bin bin, unsigned owner) {
   { R::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
-  { R::open(g, at, bytes) } -> std::same_as<void>;                 // once: the arena, with the route's table at its start
-  { R::find(seen, at) } -> std::same_as<typename R::Tag>;          // hot; any address; 0 if nothing is there
-  { R::covers(seen, at) } -> std::same_as<bool>;                   // within the arena?
-  { R::bind(g, at, bytes, bin, owner) } -> std::same_as<void>;     // slots that start here are about to be handed out
-  { R::clear(g, at, bytes) } -> std::same_as<void>;                // nothing here is handed out any more
+  { R::open(g, at, bytes) } -> std::same_as<void>;              // once: the arena, with the route's table at its start
+  { R::find(seen, at) } -> std::same_as<typename R::Tag>;       // hot; any address; 0 if nothing is there
+  { R::covers(seen, at) } -> std::same_as<bool>;                // within the arena?
+  { R::bind(g, at, bytes, bin, owner) } -> std::same_as<void>;  // slots that start here are about to be handed out
+  { R::clear(g, at, bytes) } -> std::same_as<void>;             // nothing here is handed out any more
   { R::bin(tag) } -> std::same_as<Bin>;
   { R::owner(tag) } -> std::same_as<unsigned>;
-  { R::join(thread, owner) } -> std::same_as<void>;                // this thread frees for `owner`
-  { R::local_bin(tag, thread) } -> std::same_as<Bin>;              // hot; 0 or above kLastBin unless the slot is ours
+  { R::join(thread, owner) } -> std::same_as<void>;    // this thread frees for `owner`
+  { R::local_bin(tag, thread) } -> std::same_as<Bin>;  // hot; 0 or above kLastBin unless the slot is ours
 };
 
 }  // namespace hz

@@ -25,8 +25,8 @@ struct Arena {
     std::uintptr_t base = 0;
     std::size_t bytes = 0;
     std::uintptr_t tables = 0;
-    bool grows = false;             // extends its range instead of committing reserved space
-    std::uintptr_t committed = 0;   // usable up to here
+    bool grows = false;            // extends its range instead of committing reserved space
+    std::uintptr_t committed = 0;  // usable up to here
     RunTable runs;
     std::atomic<std::size_t> dirty{0};  // granules; written under the lock
     os::Lock lock;
@@ -136,7 +136,9 @@ struct Arena {
   static void unlock(Global& g) { g.lock.unlock(); }
 
  private:
-  static std::uintptr_t at(const Global& g, std::uint32_t row) { return g.base + (std::uintptr_t{row} << kGranuleShift); }
+  static std::uintptr_t at(const Global& g, std::uint32_t row) {
+    return g.base + (std::uintptr_t{row} << kGranuleShift);
+  }
   static std::uint32_t row_of(const Global& g, std::uintptr_t address) {
     return static_cast<std::uint32_t>((address - g.base) >> kGranuleShift);
   }

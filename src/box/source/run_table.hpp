@@ -14,12 +14,12 @@ struct RunTable {
   enum class State : std::uint8_t { kNone = 0, kUsed, kFree };
 
   struct Row {
-    std::uint32_t length;  // first row of every run, last row of free ones
-    std::uint32_t head;    // rows of runs in use (the first kToldRows): the first one
+    std::uint32_t length;          // first row of every run, last row of free ones
+    std::uint32_t head;            // rows of runs in use (the first kToldRows): the first one
     std::uint32_t next, previous;  // first row of free runs
-    std::uint32_t dirty;   // first row of free runs: how many granules are
-    State state;           // first and last row of every run
-    bool is_dirty;         // free rows
+    std::uint32_t dirty;           // first row of free runs: how many granules are
+    State state;                   // first and last row of every run
+    bool is_dirty;                 // free rows
   };
   struct List {
     std::uint32_t first = 0, last = 0;
@@ -49,8 +49,8 @@ struct RunTable {
     return kExact + (b - 5) * 4 + static_cast<unsigned>((length >> (b - 2)) & 3);
   }
 
-  // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so that it starts
-  // there; 0 if there is none. It stays in the table until use().
+  // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so that it
+  // starts there; 0 if there is none. It stays in the table until use().
   std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias) {
     for (List* lists : {dirty_runs, clean_runs}) {
       for (unsigned i = list_of(length); i < kLists; ++i) {
