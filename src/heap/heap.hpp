@@ -144,6 +144,7 @@ struct Heap {
   }
 
   static bool trim(std::size_t pad) {
+    Threads<Line>::dissolve_orphans();
     Entered here;
     return Threads<Line>::open() && B::reclaim(here.thread(), pad) != 0;
   }

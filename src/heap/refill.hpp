@@ -85,7 +85,23 @@ struct Boundary {
     }
   }
 
-  // Gives away all that a thread holds: at its end, and when memory is short.
+  // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that waits for the
+  // owner goes home.
+  static void bury(Thread& t) {
+    // A hint: an heir that leaves at the same moment leaves the lists to take_abandoned.
+    const bool last = S::global.owner_threads[t.owner].load(std::memory_order_relaxed) == 1;
+    give_up(t, last);
+    if (last) vacate(t, t.owner);
+  }
+
+  // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
+  static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
+    give_up(t, true);
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
+    return H::purge(t, keep_dirty);
+  }
+
+  // Empties a thread's bins and its outbox.
   static void give_up(Thread& t, bool to_spans) {
     deliver(t, true);
     for (Bin bin = 1; bin < kBins; ++bin) {
@@ -97,18 +113,6 @@ struct Boundary {
         put_loose(t, t.owner, bin, chain);
       }
     }
-  }
-
-  // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
-  static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
-    give_up(t, true);
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
-      for (Bin bin = 1; bin < kBins; ++bin) {
-        const Chain chain = take_loose(t, owner, bin, kAll);
-        if (chain.count != 0) H::go_home(t, bin, chain);
-      }
-    }
-    return H::purge(t, keep_dirty);
   }
 
  private:
@@ -159,6 +163,14 @@ struct Boundary {
     }
     if (chain.count != 0) Retain::loose_taken(S::global.retain, chain.count * bin_size(bin));
     return chain;
+  }
+
+  // Sends home what waits for an owner.
+  static void vacate(Thread& t, unsigned owner) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      for (Chain chain = take_loose(t, owner, bin, kAll); chain.count != 0; chain = take_loose(t, owner, bin, kAll))
+        H::go_home(t, bin, chain);
+    }
   }
 
   // From owners without a thread. The counts are only a hint: any list may be taken by anybody.

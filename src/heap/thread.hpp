@@ -34,6 +34,15 @@ struct Threads {
     return HZ_LIKELY(S::global.open.load(std::memory_order_acquire)) || build();
   }
 
+  // Sends home what the states hold that a fork left behind and no new thread has adopted.
+  static void dissolve_orphans() {
+    const os::Guarded hold(S::global.threads_lock);
+    while (Thread* t = pop(S::global.orphans)) {
+      B::give_up(*t, true);
+      discard(*t);
+    }
+  }
+
   static inline constinit Options options;
 
  private:
@@ -143,23 +152,21 @@ struct Threads {
     S::tls.fast = &S::empty;
     S::tls.heap = &S::shared;  // what the thread still does, it does there
     t->lock.lock();
-    B::give_up(*t, false);
+    B::bury(*t);
     t->lock.unlock();
-    typename S::Global& g = S::global;
-    const os::Guarded hold(g.threads_lock);
-    delist(g, *t);
-    S::shared.lock.lock();
-    bequeath(*t);
-    S::shared.lock.unlock();
-    t->next = g.spare;
-    g.spare = t;
+    const os::Guarded hold(S::global.threads_lock);
+    delist(S::global, *t);
+    discard(*t);
   }
 
-  // What the dead have counted lives on in the shared state.
-  static void bequeath(const Thread& t) {
+  // What the dead have counted lives on in the shared state; their memory serves threads to come. Under the lock.
+  static void discard(Thread& t) {
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
+    const os::Guarded hold(S::shared.lock);
     for (unsigned i = 0; i < kEvents; ++i) Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
+    t.next = S::global.spare;
+    S::global.spare = &t;
   }
 
   // Around a fork every lock is held, so the child finds every structure whole. Other threads' hot paths run on; each
