@@ -24,6 +24,7 @@ struct Hz3 {
 
   static constexpr unsigned kOwners = 64;  // threads beyond that share
   static constexpr unsigned kOutboxEntries = 768;
+  static constexpr std::size_t kOutboxBytes = 1 * kMiB;
   static constexpr unsigned kParcelSlots = 64;
   static constexpr std::size_t kParcelBytes = 64 * kKiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;

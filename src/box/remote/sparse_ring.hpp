@@ -29,7 +29,9 @@ struct SparseRing {
     Entry entries[kEntries] = {};
   };
 
-  HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) { return t.count != kEntries; }
+  HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) {
+    return t.count != kEntries && t.bytes.peek() < Line::kOutboxBytes;
+  }
 
   HZ_INLINE static void defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
     t.entries[t.count] = Entry{owner} << kOwnerShift | Entry{bin} << kBinShift | address(slot);
