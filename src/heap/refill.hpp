@@ -59,6 +59,7 @@ struct Boundary {
       const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
       put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - keep)));
     }
+    Front::check(t.front, bin);
     if (Front::admit(t.front, bin)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
     Chain chain;  // this thread caches nothing of the class
@@ -149,6 +150,7 @@ struct Boundary {
   static void* stock(Thread& t, Bin bin, const Chain& chain) {
     if (chain.count == 0) return nullptr;
     Front::fill(t.front, bin, chain);
+    Front::check(t.front, bin);
     void* slot = Front::pop(t.front, bin);
     Guard::on_alloc(slot);
     return slot;

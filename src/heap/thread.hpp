@@ -81,7 +81,11 @@ struct Threads {
     if (!open()) return S::shared;
     g.threads_lock.lock();
     Thread* t = pop(g.orphans);
-    if (t == nullptr) t = fresh_thread(g);
+    if (t != nullptr) {
+      Line::Front::recount(t->front);
+    } else {
+      t = fresh_thread(g);
+    }
     if (t != nullptr) enlist(g, *t);
     g.threads_lock.unlock();
     if (t == nullptr) return S::shared;

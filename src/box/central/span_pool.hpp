@@ -74,6 +74,7 @@ struct SpanPool {
       taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(bin) >> kPageShift) + 1;
     }
     if (span.home == 0 && span.carved == bin_slots(bin)) unlink(g, row);
+    check(g, row);
     return taken;
   }
 
@@ -98,8 +99,9 @@ struct SpanPool {
         if (span.listed) unlink(g, row);
         forget(g, row);
         emptied[given.emptied++] = g.base + (std::uintptr_t{row} << kGranuleShift);
-      } else if (!span.listed) {
-        link(g, row);
+      } else {
+        if (!span.listed) link(g, row);
+        check(g, row);
       }
     }
     return given;
@@ -166,6 +168,17 @@ struct SpanPool {
       end = (bytes + size - 1) / size;
     }
     return end < slots ? static_cast<unsigned>(end) : slots;
+  }
+
+  static void check(Global& g, std::uint32_t row) {
+    if constexpr (kDebug) {
+      const Span& span = g.spans[row];
+      unsigned bits = 0;
+      for (std::size_t w = 0; w < kBitmapWords; ++w)
+        bits += static_cast<unsigned>(__builtin_popcountll(bitmap(g, row)[w]));
+      hz::check(bits == span.home && span.home <= span.carved && span.carved <= bin_slots(span.bin));
+      hz::check(span.listed == (span.home != 0 || span.carved != bin_slots(span.bin)));
+    }
   }
 
   static void forget(Global& g, std::uint32_t row) {

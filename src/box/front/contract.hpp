@@ -22,6 +22,8 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::drain(thread, bin, n) } -> std::same_as<Chain>;    // remove at most n
   { F::count(seen, bin) } -> std::same_as<unsigned>;      // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
+  { F::recount(thread) } -> std::same_as<void>;               // after a fork cut a hot path in two
+  { F::check(seen, bin) } -> std::same_as<void>;              // traps in debug builds unless the invariants hold
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;  // may be less than what is in the bin
 };
 

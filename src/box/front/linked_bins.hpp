@@ -68,6 +68,20 @@ struct LinkedBins {
     t.room[bin].add(capacity - t.capacity[bin].peek());
     t.capacity[bin].set(capacity);
   }
+
+  static void recount(PerThread& t) {
+    for (Bin bin = 1; bin < kBins; ++bin) t.room[bin].set(t.capacity[bin].peek() - length(t, bin));
+  }
+  static void check(const PerThread& t, Bin bin) {
+    if constexpr (kDebug) hz::check(length(t, bin) == t.capacity[bin].peek() - t.room[bin].peek());
+  }
+
+ private:
+  static std::int32_t length(const PerThread& t, Bin bin) {
+    std::int32_t n = 0;
+    for (const FreeSlot* slot = t.heads[bin]; slot != nullptr; slot = slot->next) ++n;
+    return n;
+  }
 };
 
 }  // namespace hz

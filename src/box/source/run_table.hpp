@@ -108,6 +108,7 @@ struct RunTable {
       row = before;
     }
     insert(row, length, dirty);
+    check(row);
   }
 
   // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
@@ -119,6 +120,17 @@ struct RunTable {
   }
 
  private:
+  // A free run: its two ends agree, no free run touches it, no more dirty granules than granules.
+  void check(std::uint32_t row) const {
+    if constexpr (kDebug) {
+      const std::size_t after = std::size_t{row} + rows[row].length;
+      hz::check(rows[row].state == State::kFree && rows[after - 1].length == rows[row].length);
+      hz::check(after == top || (after < top && rows[after].state == State::kUsed));
+      hz::check(row == first || rows[row - 1].state == State::kUsed);
+      hz::check(rows[row].dirty <= rows[row].length);
+    }
+  }
+
   void insert(std::uint32_t row, std::size_t length, std::size_t dirty) {
     rows[row].state = rows[row + length - 1].state = State::kFree;
     rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
