@@ -8,7 +8,7 @@
 //   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; below 1/8 of it the program is emptying
 //               itself, and every byte that comes home takes eight with it
 //   allowed   = percent% of recent
-//   spare     = allowed - live, and at least the floor
+//   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 #pragma once
