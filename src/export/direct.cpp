@@ -28,7 +28,10 @@ HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
 
 namespace {
 // Options are read when the heap opens, and a program may end without ever allocating.
-__attribute__((constructor)) void at_start() { hz::Threads<ThisLine>::open(); }
+__attribute__((constructor)) void at_start() {
+  hz::Threads<ThisLine>::open();
+  hz::Threads<ThisLine>::hook_forks();
+}
 
 __attribute__((destructor)) void at_exit() {
   const hz::StatsFormat format = hz::Threads<ThisLine>::options.stats;

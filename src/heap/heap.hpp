@@ -144,9 +144,10 @@ struct Heap {
   }
 
   static bool trim(std::size_t pad) {
-    Threads<Line>::dissolve_orphans();
+    if (!Threads<Line>::open()) return false;
+    Threads<Line>::collect_leftovers();
     Entered here;
-    return Threads<Line>::open() && B::reclaim(here.thread(), pad) != 0;
+    return B::reclaim(here.thread(), pad) != 0;
   }
 
  private:
@@ -171,7 +172,7 @@ struct Heap {
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     Entered here;
     Thread& t = here.thread();
-    if (!Threads<Line>::open()) return no_memory();
+    if (!Threads<Line>::is_open()) return no_memory();
     void* block = nullptr;
     if (bin == kHugeBin) {
       block = H::allocate(t, size, alignment, zeroed);

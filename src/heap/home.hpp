@@ -19,6 +19,7 @@ struct Home {
   using Guard = typename Line::Guard;
   using Observe = typename Line::Observe;
 
+  // The caller looks whether a purge is due when it has sent home all that it will.
   static void go_home(Thread& t, Bin bin, const Chain& chain) {
     constexpr unsigned kStep = 64;
     void* slots[kStep];
@@ -36,7 +37,6 @@ struct Home {
       for (unsigned i = 0; i < given.rejected; ++i) Guard::report(Fault::kDoubleFree, slots[i], bin, Line::kName);
       for (unsigned i = 0; i < given.emptied; ++i) retire(t, bin, emptied[i]);
     }
-    purge_if_due(t);
   }
 
   // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at where the

@@ -71,7 +71,11 @@ struct Huge {
     void* moved = allocate(t, size, 1, zeroed);
     if (moved == nullptr) return nullptr;
     const bool by_pages = os::move_pages(block, moved, old_bytes);
-    if (!by_pages) __builtin_memcpy(moved, block, old_bytes);
+    if (by_pages) {
+      Source::note_moved(S::global.source, address(moved));
+    } else {
+      __builtin_memcpy(moved, block, old_bytes);
+    }
     leave(t, address(block), old_bytes);
     Source::release(S::global.source, address(block), by_pages);
     Home<Line>::purge_if_due(t);

@@ -64,8 +64,10 @@ struct Options {
     return false;
   }
   static bool set_on_invalid(Options& o, const char* value) {
-    o.report_only = same(value, "report");
-    return o.report_only || same(value, "abort");
+    const bool report = same(value, "report");
+    if (!report && !same(value, "abort")) return false;
+    o.report_only = report;
+    return true;
   }
   static bool set_thread_cache(Options& o, const char* value) {
     return parse(value, 1, std::size_t{1} << 32, o.thread_cache);

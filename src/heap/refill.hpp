@@ -58,6 +58,7 @@ struct Boundary {
     if (count >= capacity) {
       const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
       put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - keep)));
+      H::purge_if_due(t);
     }
     Front::check(t.front, bin);
     if (Front::admit(t.front, bin)) return Front::put(t.front, bin, slot);
@@ -65,25 +66,14 @@ struct Boundary {
     Chain chain;  // this thread caches nothing of the class
     chain.push(static_cast<FreeSlot*>(slot));
     put_loose(t, t.owner, bin, chain);
+    H::purge_if_due(t);
   }
 
   // Sends remote frees on their way: all of them, or those for which there was no room.
   static void deliver(Thread& t, bool everything) {
-    typename Remote::Sweep sweep(t.remote, everything);
-    Parcel parcel;
-    while (sweep.next(parcel)) {
-      parcel.slots = H::audited(t, parcel.bin, parcel.slots);
-      if (parcel.slots.count == 0) continue;
-      const std::size_t bytes = parcel.slots.count * bin_size(parcel.bin);
-      if (!Retain::may_wait(S::global.retain)) {
-        H::go_home(t, parcel.bin, parcel.slots);
-        relieve(t);
-        continue;
-      }
-      Retain::loose_added(S::global.retain, bytes);
-      Observe::count(t.observe, Event::kRemoteSent, parcel.slots.count);
-      Remote::send(S::global.remote, parcel);
-    }
+    send(t, everything);
+    relieve(t);
+    H::purge_if_due(t);
   }
 
   // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that waits for the
@@ -91,8 +81,10 @@ struct Boundary {
   static void bury(Thread& t) {
     // A hint: an heir that leaves at the same moment leaves the lists to take_abandoned.
     const bool last = S::global.owner_threads[t.owner].load(std::memory_order_relaxed) == 1;
+    Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
     give_up(t, last);
     if (last) vacate(t, t.owner);
+    H::purge_if_due(t);
   }
 
   // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
@@ -104,7 +96,7 @@ struct Boundary {
 
   // Empties a thread's bins and its outbox.
   static void give_up(Thread& t, bool to_spans) {
-    deliver(t, true);
+    send(t, true);
     for (Bin bin = 1; bin < kBins; ++bin) {
       const Chain chain = H::audited(t, bin, Front::drain(t.front, bin, kAll));
       if (chain.count == 0) continue;
@@ -127,6 +119,7 @@ struct Boundary {
     if (t.capacity_bytes + more <= S::global.thread_budget.load(std::memory_order_relaxed)) {
       Front::set_capacity(t.front, bin, next);
       t.capacity_bytes += more;
+      Retain::bins_grown(S::global.retain, more);
     } else if (++t.denied % kDeniedPerTake == 0) {
       shrink_next(t, bin);
     }
@@ -140,9 +133,26 @@ struct Boundary {
       const unsigned less = capacity / 2;
       Front::set_capacity(t.front, bin, less);
       t.capacity_bytes -= (capacity - less) * bin_size(bin);
+      Retain::bins_shrunk(S::global.retain, (capacity - less) * bin_size(bin));
       const unsigned count = Front::count(t.front, bin);
       if (count > less) put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - less)));
       return;
+    }
+  }
+
+  static void send(Thread& t, bool everything) {
+    typename Remote::Sweep sweep(t.remote, everything);
+    Parcel parcel;
+    while (sweep.next(parcel)) {
+      parcel.slots = H::audited(t, parcel.bin, parcel.slots);
+      if (parcel.slots.count == 0) continue;
+      if (!Retain::may_wait(S::global.retain)) {
+        H::go_home(t, parcel.bin, parcel.slots);
+        continue;
+      }
+      Retain::loose_added(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
+      Observe::count(t.observe, Event::kRemoteSent, parcel.slots.count);
+      Remote::send(S::global.remote, parcel);
     }
   }
 

@@ -49,7 +49,6 @@ struct State {
     os::Lock lock;  // held by whoever crosses the boundary with this state
     bool alive = false;
     unsigned owner = 0;
-    unsigned exit_rounds = 0;
     unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
     std::size_t capacity_bytes = 0;   // sum over the bins of capacity * size, within the budget
     Thread* next = nullptr;
@@ -84,12 +83,29 @@ struct State {
   struct Local {
     Thread* fast;
     Thread* heap;
+    bool forking;  // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
   };
 
   static inline constinit Global global;
   static inline constinit Thread empty;
   static inline constinit Thread shared;
-  static inline constinit thread_local Local tls{&empty, nullptr};
+  static inline constinit thread_local Local tls{&empty, nullptr, false};
+
+  // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
+  class Hold {
+   public:
+    explicit Hold(os::Lock& lock) : lock_(tls.forking ? nullptr : &lock) {
+      if (lock_ != nullptr) lock_->lock();
+    }
+    ~Hold() {
+      if (lock_ != nullptr) lock_->unlock();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    os::Lock* lock_;
+  };
 };
 
 }  // namespace hz

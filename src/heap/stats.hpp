@@ -21,7 +21,7 @@ struct Stats {
     std::size_t threads = 0;
     hz_stats_t out = {};
     {
-      const os::Guarded hold(g.threads_lock);
+      const typename S::Hold hold(g.threads_lock);
       for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add(*t, sums, cached);
       for (Thread* t = g.orphans; t != nullptr; t = t->next) add(*t, sums, cached);
       add(S::shared, sums, cached);
@@ -92,7 +92,7 @@ struct Stats {
   }
 
   static void add(Thread& t, std::uint64_t* sums, std::size_t& cached) {
-    const os::Guarded hold(t.lock);
+    const typename S::Hold hold(t.lock);
     Line::Observe::add_to(t.observe, sums);
     cached += Line::Remote::outbox_bytes(t.remote);
     for (Bin bin = 1; bin < kBins; ++bin) cached += Line::Front::count(t.front, bin) * bin_size(bin);

@@ -13,20 +13,21 @@ template <class Line>
 struct Threads {
   using S = State<Line>;
   using Thread = typename S::Thread;
+  using Hold = typename S::Hold;
   using B = Boundary<Line>;
 
   // This thread's state, born on first use, locked: for the duration of one crossing.
   class Entered {
    public:
-    Entered() : thread_(S::tls.heap != nullptr ? *S::tls.heap : born()) { thread_.lock.lock(); }
-    ~Entered() { thread_.lock.unlock(); }
-    Entered(const Entered&) = delete;
-    Entered& operator=(const Entered&) = delete;
+    Entered() : thread_(S::tls.heap != nullptr ? *S::tls.heap : born()), hold_(thread_.lock) {}
     Thread& thread() { return thread_; }
 
    private:
     Thread& thread_;
+    Hold hold_;
   };
+
+  static bool is_open() { return S::global.open.load(std::memory_order_relaxed); }
 
   // Whether the heap exists; the first caller builds it. False if not even a small arena can be had.
   static bool open() {
@@ -34,23 +35,30 @@ struct Threads {
     return HZ_LIKELY(S::global.open.load(std::memory_order_acquire)) || build();
   }
 
-  // Sends home what the states hold that a fork left behind and no new thread has adopted.
-  static void dissolve_orphans() {
-    const os::Guarded hold(S::global.threads_lock);
+  // Sends home what no living thread holds: the states that a fork left behind and no new thread has adopted, and the
+  // shared one.
+  static void collect_leftovers() {
+    const Hold list(S::global.threads_lock);
     while (Thread* t = pop(S::global.orphans)) {
       B::give_up(*t, true);
       discard(*t);
     }
+    const Hold hold(S::shared.lock);
+    B::give_up(S::shared, true);
+  }
+
+  // As early as can be: a handler that is registered before ours runs while ours are at work.
+  static void hook_forks() {
+    if (!S::global.fork_hooked.exchange(true, std::memory_order_relaxed))
+      os::set_fork_hooks(&on_fork, &after_fork, &in_child);
   }
 
   static inline constinit Options options;
 
  private:
-  static constexpr unsigned kExitRounds = 3;  // the C library makes at least four
-
   HZ_COLD static bool build() {
     typename S::Global& g = S::global;
-    const os::Guarded hold(g.threads_lock);
+    const Hold hold(g.threads_lock);
     if (g.open.load(std::memory_order_relaxed)) return true;
     using Source = typename Line::Source;
     const std::size_t route_bytes = Line::Route::kTableBytesPerGranule;
@@ -78,8 +86,19 @@ struct Threads {
 
   HZ_COLD static Thread& born() {
     typename S::Global& g = S::global;
-    if (!open()) return S::shared;
-    g.threads_lock.lock();
+    if (!open() || S::tls.forking) return S::shared;
+    Thread* t = enlisted(g);
+    if (t == nullptr) return S::shared;
+    S::tls.heap = t;
+    if (!g.counting.load(std::memory_order_relaxed)) S::tls.fast = t;
+    // From here on this thread may allocate, so the C library may too.
+    if (g.has_exit_key) os::arm_exit_hook(g.exit_key, t);
+    hook_forks();
+    return *t;
+  }
+
+  static Thread* enlisted(typename S::Global& g) {
+    const Hold hold(g.threads_lock);
     Thread* t = pop(g.orphans);
     if (t != nullptr) {
       Line::Front::recount(t->front);
@@ -87,14 +106,7 @@ struct Threads {
       t = fresh_thread(g);
     }
     if (t != nullptr) enlist(g, *t);
-    g.threads_lock.unlock();
-    if (t == nullptr) return S::shared;
-    S::tls.heap = t;
-    if (!g.counting.load(std::memory_order_relaxed)) S::tls.fast = t;
-    // From here on this thread may allocate, so the C library may too.
-    if (g.has_exit_key) os::arm_exit_hook(g.exit_key, t);
-    if (!g.fork_hooked.exchange(true, std::memory_order_relaxed)) os::set_fork_hooks(&on_fork, &after_fork, &in_child);
-    return *t;
+    return t;
   }
 
   static Thread* pop(Thread*& list) {
@@ -133,7 +145,6 @@ struct Threads {
 
   static void enlist(typename S::Global& g, Thread& t) {
     t.alive = true;
-    t.exit_rounds = kExitRounds;
     t.previous = nullptr;
     t.next = g.threads;
     if (g.threads != nullptr) g.threads->previous = &t;
@@ -146,19 +157,16 @@ struct Threads {
     g.owner_threads[t.owner].fetch_sub(1, std::memory_order_relaxed);
   }
 
-  // The destructors of other thread-specific data may still allocate and free: going last means letting them go first.
+  // The destructors of other thread-specific data may still allocate and free: they do so in the shared state.
   static void on_thread_exit(void* state) {
     auto* t = static_cast<Thread*>(state);
-    if (--t->exit_rounds != 0) {
-      os::arm_exit_hook(S::global.exit_key, t);
-      return;
-    }
     S::tls.fast = &S::empty;
-    S::tls.heap = &S::shared;  // what the thread still does, it does there
-    t->lock.lock();
-    B::bury(*t);
-    t->lock.unlock();
-    const os::Guarded hold(S::global.threads_lock);
+    S::tls.heap = &S::shared;
+    {
+      const Hold hold(t->lock);
+      B::bury(*t);
+    }
+    const Hold hold(S::global.threads_lock);
     delist(S::global, *t);
     discard(*t);
   }
@@ -167,34 +175,33 @@ struct Threads {
   static void discard(Thread& t) {
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
-    const os::Guarded hold(S::shared.lock);
+    const Hold hold(S::shared.lock);
     for (unsigned i = 0; i < kEvents; ++i) Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
     t.next = S::global.spare;
     S::global.spare = &t;
   }
 
-  // Around a fork every lock is held, so the child finds every structure whole. Other threads' hot paths run on; each
-  // of their stores leaves their bins whole as well.
+  // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every structure whole.
+  // Other threads' hot paths run on; each of their stores leaves their bins whole as well. Other fork handlers run
+  // between ours and may allocate: this thread passes through the locks that it holds.
   static void on_fork() {
-    typename S::Global& g = S::global;
-    g.threads_lock.lock();
-    for (Thread* t = g.threads; t != nullptr; t = t->next) t->lock.lock();
+    S::global.threads_lock.lock();
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
-    Line::Pool::lock(g.pool);
-    Line::Source::lock(g.source);
+    S::tls.forking = true;
   }
   static void after_fork() {
-    typename S::Global& g = S::global;
-    Line::Source::unlock(g.source);
-    Line::Pool::unlock(g.pool);
+    S::tls.forking = false;
     S::shared.lock.unlock();
-    for (Thread* t = g.threads; t != nullptr; t = t->next) t->lock.unlock();
-    g.threads_lock.unlock();
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
+    S::global.threads_lock.unlock();
   }
   static void in_child() {
-    after_fork();
     typename S::Global& g = S::global;
-    const os::Guarded hold(g.threads_lock);
+    // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
+    Line::Source::free_locks(g.source);
+    after_fork();
+    const Hold hold(g.threads_lock);
     for (Thread* t = g.threads; t != nullptr;) {
       Thread* next = t->next;
       if (t != S::tls.heap) {

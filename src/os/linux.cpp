@@ -96,7 +96,10 @@ bool purge(void* at, std::size_t bytes) {
 
 bool move_pages(void* from, void* to, std::size_t bytes) {
   const KeepErrno keep;
-  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
+  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return true;
+  // A failure may have unmapped the target already.
+  mmap(to, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0);
+  return false;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {

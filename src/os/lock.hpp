@@ -27,6 +27,9 @@ class Lock {
     if (HZ_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) wake_one(raw());
   }
 
+  // In a child process, of a lock that a thread of the parent held.
+  void reset() { word_.store(kFree, std::memory_order_relaxed); }
+
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;
   static constexpr int kSpins = 100;

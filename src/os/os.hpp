@@ -16,9 +16,10 @@ bool extend(void* at, std::size_t bytes);                 // map usable space ex
 void* map(std::size_t bytes, std::size_t alignment);      // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);      // for metadata; true also where there are none
 void unmap(void* at, std::size_t bytes);
-bool purge(void* at, std::size_t bytes);                   // pages go back; reads as zero afterwards
-bool move_pages(void* from, void* to, std::size_t bytes);  // `from` reads as zero afterwards; false: nothing happened
-bool remap_fresh(void* at, std::size_t bytes);             // purge, and merge the mapping with its neighbours again
+bool purge(void* at, std::size_t bytes);  // pages go back; reads as zero afterwards
+// Moves pages onto fresh ones, out of one mapping; `from` reads as zero afterwards. False: nothing has moved.
+bool move_pages(void* from, void* to, std::size_t bytes);
+bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
 
 // --- the machine and its limits
 std::size_t memory_bytes();         // physical memory, 0 if unknown

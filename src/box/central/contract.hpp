@@ -44,8 +44,6 @@ concept PoolContract = requires(typename P::Global& g, Bin bin, unsigned owner, 
   { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;   // from one span; no slots if there is none
   { P::give(g, bin, slots, want, spans, slots) } -> std::same_as<Given>;
   { P::bin_at(g, span, span) } -> std::same_as<Bin>;  // span, address: of the slot there, 0 if none
-  { P::lock(g) } -> std::same_as<void>;               // all of it, around a fork
-  { P::unlock(g) } -> std::same_as<void>;
 };
 
 }  // namespace hz

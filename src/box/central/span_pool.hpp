@@ -113,13 +113,6 @@ struct SpanPool {
     return span.bin != 0 && at - start < span.carved * bin_size(span.bin) ? span.bin : 0;
   }
 
-  static void lock(Global& g) {
-    for (auto& shelf : g.of_bin) shelf.lock.lock();
-  }
-  static void unlock(Global& g) {
-    for (auto& shelf : g.of_bin) shelf.lock.unlock();
-  }
-
  private:
   static std::uint32_t row_of(const Global& g, std::uintptr_t at) {
     return static_cast<std::uint32_t>((at - g.base) >> kGranuleShift);

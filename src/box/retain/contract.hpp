@@ -15,6 +15,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::slots_home(g, bytes) } -> std::same_as<void>;   // ... and returned
   { R::loose_added(g, bytes) } -> std::same_as<void>;  // slots began to wait in a shared list
   { R::loose_taken(g, bytes) } -> std::same_as<void>;
+  { R::bins_grown(g, bytes) } -> std::same_as<void>;       // thread bins may hold so much more ...
+  { R::bins_shrunk(g, bytes) } -> std::same_as<void>;      // ... or less
   { R::may_wait(seen) } -> std::same_as<bool>;             // may slots wait in shared lists, or must they go home?
   { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
   { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that

@@ -5,8 +5,9 @@
 // boundary only; a few atomics and a coarse clock a batch.
 //
 //   live      = out - loose              (thread bins count as live)
-//   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; below 1/8 of it the program is emptying
-//               itself, and every byte that comes home takes eight with it
+//   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; once live without what the bins may
+//   hold
+//               is below 1/8 of it, the program is emptying itself, and every byte that comes home takes eight with it
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
@@ -29,7 +30,7 @@ struct Hysteresis {
   static constexpr std::size_t kEmptied = 8;
 
   struct Global {
-    std::atomic<std::size_t> out{0}, loose{0}, recent{0}, peak{0};
+    std::atomic<std::size_t> out{0}, loose{0}, bins{0}, recent{0}, peak{0};
     std::atomic<std::uint64_t> decayed_at{0};  // milliseconds
     std::atomic<std::size_t> percent{kDefaultPercent};
     std::atomic<std::size_t> floor{kFloor};
@@ -47,11 +48,15 @@ struct Hysteresis {
     if (recent <= now_live) return;
     const std::size_t over = recent - now_live;
     std::size_t less = decay(g, over);
-    if (now_live < recent / kEmptied) less += kEmptied * bytes;
+    const std::size_t bins = g.bins.load(std::memory_order_relaxed);
+    if (now_live < recent / kEmptied + bins) less += kEmptied * bytes;
     if (less != 0) g.recent.store(less < over ? recent - less : now_live, std::memory_order_relaxed);
   }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
+  static void bins_shrunk(Global& g, std::size_t bytes) { g.bins.fetch_sub(bytes, std::memory_order_relaxed); }
 
   static bool may_wait(const Global& g) { return loose_bytes(g) <= spare(g) / 2; }
   static std::size_t dirty_limit(const Global& g) {
@@ -62,7 +67,11 @@ struct Hysteresis {
   static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
 
   static std::size_t out_bytes(const Global& g) { return g.out.load(std::memory_order_relaxed); }
-  static std::size_t loose_bytes(const Global& g) { return g.loose.load(std::memory_order_relaxed); }
+  // Not below zero: a fork may cut a parcel's count from its slots.
+  static std::size_t loose_bytes(const Global& g) {
+    const std::size_t loose = g.loose.load(std::memory_order_relaxed);
+    return loose <= PTRDIFF_MAX ? loose : 0;
+  }
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:

@@ -60,10 +60,11 @@ struct Arena {
     RunTable& t = g.runs;
     if (granules > t.end || alignment > t.end) return {};
     std::uint32_t row = t.find(granules, alignment, g.base >> kGranuleShift);
-    if (row != 0) return {at(g, row), use(g, row, granules) == 0};
-    row = grow(g, granules, alignment);
+    const bool zeroed = row == 0 || use(g, row, granules) == 0;
+    if (row == 0) row = grow(g, granules, alignment);
     if (row == 0) return {};
-    return {at(g, row), true};
+    t.rows[row].moved = false;
+    return {at(g, row), zeroed};
   }
 
   static void release(Global& g, std::uintptr_t start, bool fresh) {
@@ -77,11 +78,11 @@ struct Arena {
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
     if (granules < length) {
-      g.runs.mark_used(row, granules);
-      give(g, row + static_cast<std::uint32_t>(granules), length - granules, false);
+      shrink(g, row, granules);
     } else if (granules > length) {
       const auto next = row + static_cast<std::uint32_t>(length);
       const std::size_t more = granules - length;
+      if (g.runs.rows[row].moved) return false;  // or its pages would lie in two mappings
       if (next == g.runs.top) {
         if (grow(g, more, 1) == 0) return false;
       } else if (g.runs.rows[next].state == RunTable::State::kFree && g.runs.rows[next].length >= more) {
@@ -92,6 +93,11 @@ struct Arena {
       g.runs.mark_used(row, granules);
     }
     return true;
+  }
+
+  static void note_moved(Global& g, std::uintptr_t start) {
+    const os::Guarded hold(g.lock);
+    g.runs.rows[row_of(g, start)].moved = true;
   }
 
   static std::size_t granules(Global& g, std::uintptr_t start) {
@@ -132,8 +138,7 @@ struct Arena {
     return purged;
   }
 
-  static void lock(Global& g) { g.lock.lock(); }
-  static void unlock(Global& g) { g.lock.unlock(); }
+  static void free_locks(Global& g) { g.lock.reset(); }
 
  private:
   static std::uintptr_t at(const Global& g, std::uint32_t row) {
@@ -203,6 +208,16 @@ struct Arena {
     if (!(g.grows ? os::extend(from, bytes) : os::commit(from, bytes))) return false;
     g.committed = end;
     return true;
+  }
+
+  static void shrink(Global& g, std::uint32_t row, std::size_t granules) {
+    const std::size_t length = g.runs.rows[row].length;
+    const auto tail = row + static_cast<std::uint32_t>(granules);
+    const std::size_t bytes = (length - granules) << kGranuleShift;
+    g.runs.mark_used(row, granules);
+    // What is left of a moved run is the arena's own mapping again.
+    const bool fresh = g.runs.rows[row].moved && os::remap_fresh(pointer(at(g, tail)), bytes);
+    give(g, tail, length - granules, fresh);
   }
 
   // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.

@@ -30,8 +30,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::dirty_bytes(seen) } -> std::same_as<std::size_t>;
   { S::reached_bytes(g) } -> std::same_as<std::size_t>;  // of the arena, so far
   { S::purge(g, bytes) } -> std::same_as<std::size_t>;   // keep at most this much dirty; what was purged
-  { S::lock(g) } -> std::same_as<void>;                  // around a fork
-  { S::unlock(g) } -> std::same_as<void>;
+  { S::free_locks(g) } -> std::same_as<void>;            // in the child of a fork
 };
 
 }  // namespace hz

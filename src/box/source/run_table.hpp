@@ -19,6 +19,7 @@ struct RunTable {
     std::uint32_t next, previous;  // first row of free runs
     std::uint32_t dirty;           // first row of free runs: how many granules are
     State state;                   // first and last row of every run
+    bool moved;                    // first row of runs in use: its pages came from elsewhere
     bool is_dirty;                 // free rows
   };
   struct List {
@@ -52,7 +53,8 @@ struct RunTable {
   // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so that it
   // starts there; 0 if there is none. It stays in the table until use().
   std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias) {
-    for (List* lists : {dirty_runs, clean_runs}) {
+    List* const tables[] = {dirty_runs, clean_runs};
+    for (List* lists : tables) {
       for (unsigned i = list_of(length); i < kLists; ++i) {
         for (std::uint32_t row = lists[i].first; row != 0; row = rows[row].next) {
           const std::size_t start = align_up(row + bias, alignment) - bias;
@@ -94,6 +96,7 @@ struct RunTable {
   // Rows in use become free, all of them dirty or none, and merge with free neighbours.
   void give(std::uint32_t row, std::size_t length, std::size_t dirty) {
     for (std::size_t i = row; i < row + length; ++i) rows[i].is_dirty = dirty != 0;
+    rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
     const std::size_t after = row + length;
     if (after < top && rows[after].state == State::kFree) {
       remove(static_cast<std::uint32_t>(after));

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every box of the role front. Add a box here and it is held to the contract.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "box/front/linked_bins.hpp"
+
+namespace hz_test {
+
+using FrontBoxes = ::testing::Types<hz::LinkedBins>;
+
+}  // namespace hz_test

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a front: a thread's bins.
+#include "box/front/contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "contract/front_boxes.hpp"
+#include "unit/slots.hpp"
+
+namespace hz_test {
+namespace {
+
+template <class F>
+class FrontContract : public ::testing::Test {
+ protected:
+  static constexpr hz::Bin kBin = 3;
+
+  bool Put(void* slot, hz::Bin bin = kBin) {
+    if (F::admit(thread_, bin)) {
+      F::put(thread_, bin, slot);
+      return true;
+    }
+    F::turn_away(thread_, bin);
+    return false;
+  }
+  std::set<void*> PopAll(hz::Bin bin = kBin) {
+    std::set<void*> all;
+    while (void* slot = F::pop(thread_, bin)) EXPECT_TRUE(all.insert(slot).second) << "the same slot twice";
+    return all;
+  }
+
+  typename F::PerThread thread_{};
+};
+TYPED_TEST_SUITE(FrontContract, FrontBoxes);
+
+TYPED_TEST(FrontContract, ANewBinGivesAndAdmitsNothing) {
+  using F = TypeParam;
+  Slots slots(1);
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    EXPECT_EQ(nullptr, F::pop(this->thread_, bin));
+    EXPECT_EQ(0u, F::count(this->thread_, bin));
+    EXPECT_EQ(0u, F::capacity(this->thread_, bin));
+    EXPECT_FALSE(this->Put(slots[0], bin));
+    EXPECT_EQ(0u, F::count(this->thread_, bin));
+    EXPECT_EQ(nullptr, F::pop(this->thread_, bin));
+    EXPECT_EQ(0u, F::drain(this->thread_, bin, 10).count);
+  }
+}
+
+TYPED_TEST(FrontContract, AdmitsUpToItsCapacityAndGivesItBack) {
+  using F = TypeParam;
+  Slots slots(9);
+  F::set_capacity(this->thread_, this->kBin, 8);
+  EXPECT_EQ(8u, F::capacity(this->thread_, this->kBin));
+  for (int round = 0; round < 3; ++round) {
+    for (unsigned i = 0; i < 8; ++i) {
+      ASSERT_TRUE(this->Put(slots[i]));
+      EXPECT_EQ(i + 1, F::count(this->thread_, this->kBin));
+    }
+    for (int refused = 0; refused < 3; ++refused) EXPECT_FALSE(this->Put(slots[8]));
+    EXPECT_EQ(8u, F::count(this->thread_, this->kBin));
+    EXPECT_EQ(8u, this->PopAll().size());
+    EXPECT_EQ(0u, F::count(this->thread_, this->kBin));
+  }
+}
+
+TYPED_TEST(FrontContract, BinsKnowNothingOfEachOther) {
+  using F = TypeParam;
+  Slots slots(hz::kBins);
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    F::set_capacity(this->thread_, bin, 1);
+    ASSERT_TRUE(this->Put(slots[bin], bin));
+  }
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    EXPECT_EQ(1u, F::count(this->thread_, bin));
+    EXPECT_EQ(slots[bin], F::pop(this->thread_, bin));
+  }
+}
+
+TYPED_TEST(FrontContract, ABatchMayBeLongerThanTheBin) {
+  using F = TypeParam;
+  Slots slots(20);
+  F::set_capacity(this->thread_, this->kBin, 4);
+  ASSERT_TRUE(this->Put(slots[19]));
+  F::fill(this->thread_, this->kBin, slots.ChainOf(0, 19));
+  EXPECT_EQ(20u, F::count(this->thread_, this->kBin));
+  EXPECT_EQ(4u, F::capacity(this->thread_, this->kBin));
+  Slots more(1);
+  for (unsigned left = 20; left > 4; --left) {
+    EXPECT_FALSE(this->Put(more[0])) << left;
+    EXPECT_NE(nullptr, F::pop(this->thread_, this->kBin));
+  }
+  EXPECT_NE(nullptr, F::pop(this->thread_, this->kBin));
+  EXPECT_TRUE(this->Put(more[0]));
+  EXPECT_EQ(4u, this->PopAll().size());
+}
+
+TYPED_TEST(FrontContract, DrainsAtMostWhatIsAsked) {
+  using F = TypeParam;
+  Slots slots(10);
+  F::set_capacity(this->thread_, this->kBin, 10);
+  F::fill(this->thread_, this->kBin, slots.ChainOf(0, 10));
+  EXPECT_EQ(0u, F::drain(this->thread_, this->kBin, 0).count);
+  std::set<void*> seen;
+  for (unsigned expected : {4u, 4u, 2u, 0u}) {
+    const hz::Chain chain = F::drain(this->thread_, this->kBin, 4);
+    ASSERT_EQ(expected, chain.count);
+    for (void* slot : Listed(chain)) EXPECT_TRUE(seen.insert(slot).second);
+  }
+  EXPECT_EQ(10u, seen.size());
+  EXPECT_EQ(nullptr, F::pop(this->thread_, this->kBin));
+}
+
+TYPED_TEST(FrontContract, DrainsAllOfIt) {
+  using F = TypeParam;
+  Slots slots(10);
+  F::fill(this->thread_, this->kBin, slots.ChainOf(0, 10));
+  EXPECT_EQ(10u, F::drain(this->thread_, this->kBin, ~0u).count);
+  EXPECT_EQ(0u, F::count(this->thread_, this->kBin));
+}
+
+TYPED_TEST(FrontContract, ASmallerCapacityLosesNothing) {
+  using F = TypeParam;
+  Slots slots(10);
+  F::set_capacity(this->thread_, this->kBin, 10);
+  F::fill(this->thread_, this->kBin, slots.ChainOf(0, 10));
+  F::set_capacity(this->thread_, this->kBin, 2);
+  EXPECT_EQ(10u, F::count(this->thread_, this->kBin));
+  EXPECT_EQ(2u, F::capacity(this->thread_, this->kBin));
+  Slots more(1);
+  EXPECT_FALSE(this->Put(more[0]));
+  EXPECT_EQ(10u, this->PopAll().size());
+}
+
+// A thread may be cut between the two steps of a put when another one forks; its bins go to the child.
+TYPED_TEST(FrontContract, ARecountForgetsAPutThatNeverCame) {
+  using F = TypeParam;
+  Slots slots(8);
+  F::set_capacity(this->thread_, this->kBin, 8);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  ASSERT_TRUE(F::admit(this->thread_, this->kBin));
+  F::recount(this->thread_);
+  F::check(this->thread_, this->kBin);
+  EXPECT_EQ(3u, F::count(this->thread_, this->kBin));
+  EXPECT_EQ(8u, F::capacity(this->thread_, this->kBin));
+  for (int i = 3; i < 8; ++i) EXPECT_TRUE(this->Put(slots[i]));
+  EXPECT_EQ(8u, this->PopAll().size());
+}
+
+TYPED_TEST(FrontContract, RandomAgainstAModel) {
+  using F = TypeParam;
+  constexpr hz::Bin kBins[] = {1, 2, hz::kLastBin};
+  Slots slots(300);
+  std::vector<void*> outside;
+  std::set<void*> inside[3];
+  for (std::size_t i = 0; i < slots.count(); ++i) outside.push_back(slots[i]);
+  std::mt19937 random(7);
+  const auto leave = [&](unsigned which, void* slot) {
+    ASSERT_EQ(1u, inside[which].erase(slot)) << "a slot that was not there";
+    outside.push_back(slot);
+  };
+  for (int step = 0; step < 30000; ++step) {
+    const unsigned which = random() % 3;
+    const hz::Bin bin = kBins[which];
+    const unsigned n = random() % 16;
+    switch (random() % 6) {
+      case 0: F::set_capacity(this->thread_, bin, 4 * n); break;
+      case 1: {
+        hz::Chain chain;
+        for (unsigned i = 0; i < n && !outside.empty(); ++i) {
+          chain.push(static_cast<hz::FreeSlot*>(outside.back()));
+          inside[which].insert(outside.back());
+          outside.pop_back();
+        }
+        if (chain.count != 0) F::fill(this->thread_, bin, chain);
+        break;
+      }
+      case 2:
+        for (void* slot : Listed(F::drain(this->thread_, bin, n))) leave(which, slot);
+        break;
+      case 3:
+        if (!outside.empty() && this->Put(outside.back(), bin)) {
+          inside[which].insert(outside.back());
+          outside.pop_back();
+        }
+        break;
+      default:
+        void* slot = F::pop(this->thread_, bin);
+        ASSERT_EQ(inside[which].empty(), slot == nullptr);
+        if (slot != nullptr) leave(which, slot);
+    }
+    F::check(this->thread_, bin);
+    ASSERT_EQ(inside[which].size(), F::count(this->thread_, bin)) << step;
+  }
+}
+
+TYPED_TEST(FrontContract, OthersMayCount) {
+  using F = TypeParam;
+  Slots slots(8);
+  F::set_capacity(this->thread_, this->kBin, 8);
+  std::atomic<bool> done{false};
+  unsigned most = 0;
+  std::thread reader([&] {
+    while (!done.load()) most = std::max(most, F::count(this->thread_, this->kBin));
+  });
+  for (int round = 0; round < 5000; ++round) {
+    for (unsigned i = 0; i < 8; ++i) this->Put(slots[i]);
+    while (F::pop(this->thread_, this->kBin) != nullptr) {
+    }
+  }
+  done = true;
+  reader.join();
+  EXPECT_LE(most, 8u);
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a guard: what may be freed, and what is said about the rest.
+#include "box/guard/contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "contract/guard_boxes.hpp"
+#include "support/capture.hpp"
+#include "unit/region.hpp"
+
+namespace hz_test {
+namespace {
+
+template <class G>
+class GuardContract : public ::testing::Test {
+ protected:
+  GuardContract() : span_(2 * hz::kGranule) { G::join(thread_); }
+
+  void* Slot(hz::Bin bin, unsigned index) { return span_.bytes() + index * hz::bin_size(bin); }
+  static hz::FreeSlot* AsFree(void* slot) { return static_cast<hz::FreeSlot*>(slot); }
+
+  Region span_;
+  typename G::PerThread thread_;
+};
+TYPED_TEST_SUITE(GuardContract, GuardBoxes);
+
+TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
+  using G = TypeParam;
+  for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
+    for (unsigned index : {0u, 1u, hz::bin_slots(bin) - 1}) {
+      if (index >= hz::bin_slots(bin)) continue;
+      void* slot = this->Slot(bin, index);
+      for (int life = 0; life < 3; ++life) {
+        G::on_alloc(slot);
+        std::memset(slot, 0x11 * life, hz::bin_size(bin));
+        ASSERT_TRUE(G::may_free(this->thread_, slot, bin));
+        ASSERT_EQ(hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
+        G::on_free(this->thread_, slot);
+        ASSERT_FALSE(G::may_free(this->thread_, slot, bin));
+        ASSERT_EQ(hz::Fault::kDoubleFree, G::diagnose(this->thread_, slot, bin));
+        ASSERT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
+      }
+    }
+  }
+}
+
+TYPED_TEST(GuardContract, TheLinkOfAFreeSlotIsNotTheGuards) {
+  using G = TypeParam;
+  void* slot = this->Slot(1, 5);
+  G::on_alloc(slot);
+  G::on_free(this->thread_, slot);
+  this->AsFree(slot)->next = this->AsFree(this->Slot(1, 6));
+  EXPECT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
+}
+
+TYPED_TEST(GuardContract, InteriorPointersAreFound) {
+  using G = TypeParam;
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    const unsigned step = hz::bin_size(bin) > 4096 ? 509 : 1;
+    for (unsigned offset = 1; offset < hz::bin_size(bin) && offset < hz::kGranule; offset += step) {
+      void* inside = this->span_.bytes() + offset;
+      ASSERT_FALSE(G::may_free(this->thread_, inside, bin)) << hz::bin_size(bin) << " at " << offset;
+      ASSERT_EQ(hz::Fault::kInterior, G::diagnose(this->thread_, inside, bin));
+    }
+  }
+}
+
+TYPED_TEST(GuardContract, AFreeSlotThatWasWrittenToIsNotIntact) {
+  using G = TypeParam;
+  for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
+    void* slot = this->Slot(bin, 0);
+    G::on_alloc(slot);
+    G::on_free(this->thread_, slot);
+    std::memset(slot, 0x77, 16);
+    EXPECT_FALSE(G::intact(this->thread_, this->AsFree(slot)));
+  }
+}
+
+TYPED_TEST(GuardContract, AnyThreadSeesWhatAnotherFreed) {
+  using G = TypeParam;
+  void* slot = this->Slot(4, 2);
+  G::on_alloc(slot);
+  G::on_free(this->thread_, slot);
+  std::thread([&] {
+    typename G::PerThread other;
+    G::join(other);
+    EXPECT_FALSE(G::may_free(other, slot, 4));
+    EXPECT_EQ(hz::Fault::kDoubleFree, G::diagnose(other, slot, 4));
+    EXPECT_TRUE(G::intact(other, this->AsFree(slot)));
+  }).join();
+}
+
+TYPED_TEST(GuardContract, ReportsAreOneLineWithCodeAddressClassAndLine) {
+  using G = TypeParam;
+  Capture capture;
+  G::report(hz::Fault::kSizeMismatch, reinterpret_cast<void*>(0xabc0), hz::scan_bin(100), "a-line");
+  const std::string text = capture.Text();
+  EXPECT_EQ(0u, text.find("hz: error: E05 ")) << text;
+  for (const char* part : {" ptr=0xabc0 ", " class=112 ", " line=a-line ", " thread="}) {
+    EXPECT_NE(std::string::npos, text.find(part)) << text;
+  }
+  EXPECT_EQ(text.size() - 1, text.find('\n'));
+}
+
+TYPED_TEST(GuardContract, ADoubleFreeEndsTheProgramByDefault) {
+  using G = TypeParam;
+  EXPECT_EXIT(G::report(hz::Fault::kDoubleFree, nullptr, 1, "a-line"), ::testing::KilledBySignal(SIGABRT),
+              "hz: fatal: E03 ");
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The promises of a heap, for every line, beside the C library's malloc. The names of the C world are tested in
+// test/surface, reports in test/death.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "contract/lines.hpp"
+#include "heap/stats.hpp"
+#include "support/opaque.hpp"
+#include "support/pattern.hpp"
+#include "support/rss.hpp"
+#include "unit/sanitizers.hpp"
+
+namespace hz_test {
+namespace {
+
+struct Block {
+  void* at;
+  std::size_t size;
+  std::uint64_t seed;
+};
+
+template <class Line>
+class LineContract : public ::testing::Test {
+ protected:
+  using Heap = hz::Heap<Line>;
+
+  static hz_stats_t Stats() { return hz::Stats<Line>::read(); }
+
+  static Block New(std::size_t size, std::uint64_t seed) {
+    Block block = {Heap::malloc(size), size, seed};
+    FillPattern(block.at, size, seed);
+    return block;
+  }
+  static bool Intact(const Block& block) { return HasPattern(block.at, block.size, block.seed); }
+  static void Delete(const Block& block) {
+    EXPECT_TRUE(Intact(block)) << block.size << " bytes";
+    Heap::free(block.at);
+  }
+
+  // Sizes as programs have them: most are small, a few large, one in a thousand huge.
+  static std::size_t MixedSize(std::mt19937& random) {
+    const unsigned kind = random() % 1000;
+    if (kind == 0) return 1 + random() % (6 * hz::kMiB);
+    if (kind < 10) return 1 + random() % (256 * hz::kKiB);
+    if (kind < 100) return 1 + random() % (32 * hz::kKiB);
+    return 1 + random() % 1024;
+  }
+
+  static void RunThreads(unsigned count, const std::function<void(unsigned)>& body) {
+    std::vector<std::thread> threads;
+    for (unsigned id = 0; id < count; ++id) threads.emplace_back(body, id);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // With no thread but this one and no block alive, a trim brings every slot home and every page back.
+  static void ExpectAllHome() {
+    Heap::trim(0);
+    const hz_stats_t stats = Stats();
+    EXPECT_EQ(0u, stats.bytes_held) << "slots were lost";
+    EXPECT_EQ(0u, stats.bytes_cached);
+    EXPECT_EQ(0u, stats.bytes_dirty);
+    EXPECT_EQ(0u, stats.remote_waiting);
+    EXPECT_EQ(stats.spans_acquired, stats.spans_retired);
+  }
+};
+TYPED_TEST_SUITE(LineContract, Lines);
+
+TYPED_TEST(LineContract, EverySizeFitsAndIsAligned) {
+  using Heap = typename TestFixture::Heap;
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    for (std::size_t size : {hz::bin_size(bin - 1) + 1, hz::bin_size(bin) - 1, hz::bin_size(bin)}) {
+      const Block block = this->New(size, size);
+      ASSERT_NE(nullptr, block.at);
+      EXPECT_TRUE(IsAligned(block.at, 16)) << size;
+      EXPECT_EQ(hz::bin_size(bin), Heap::usable_size(block.at)) << size;
+      EXPECT_TRUE(Heap::owns(block.at));
+      std::memset(block.at, 1, Heap::usable_size(block.at));
+      Heap::free(block.at);
+    }
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, SizeZeroIsABlock) {
+  using Heap = typename TestFixture::Heap;
+  void* a = Heap::malloc(Opaque(std::size_t{0}));
+  void* b = Heap::malloc(Opaque(std::size_t{0}));
+  EXPECT_NE(nullptr, a);
+  EXPECT_NE(a, b);
+  EXPECT_GE(Heap::usable_size(a), 1u);
+  Heap::free(a);
+  Heap::free(b);
+  Heap::free(nullptr);
+}
+
+TYPED_TEST(LineContract, HugeBlocks) {
+  using Heap = typename TestFixture::Heap;
+  for (std::size_t size : {hz::kLargeMax + 1, 5 * hz::kMiB + 123, 64 * hz::kMiB, 100 * hz::kMiB - 1}) {
+    const Block block = this->New(size, size);
+    ASSERT_NE(nullptr, block.at);
+    EXPECT_GE(Heap::usable_size(block.at), size);
+    EXPECT_LT(Heap::usable_size(block.at), size + hz::kGranule);
+    EXPECT_TRUE(Heap::owns(block.at));
+    this->Delete(block);
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, WhatCannotBeIsRefused) {
+  using Heap = typename TestFixture::Heap;
+  for (std::size_t size : {SIZE_MAX, SIZE_MAX - 15, std::size_t{PTRDIFF_MAX} + 1, std::size_t{PTRDIFF_MAX}}) {
+    EXPECT_EQ(nullptr, Heap::malloc(Opaque(size))) << size;
+    EXPECT_EQ(nullptr, Heap::calloc(1, Opaque(size))) << size;
+    EXPECT_EQ(nullptr, Heap::aligned(4096, Opaque(size))) << size;
+    for (std::size_t old_size : {100u, 100000u, 10000000u}) {
+      const Block block = this->New(old_size, 3);
+      EXPECT_EQ(nullptr, Heap::realloc(block.at, Opaque(size))) << old_size << " to " << size;
+      this->Delete(block);
+    }
+  }
+  EXPECT_EQ(nullptr, Heap::calloc(Opaque(std::size_t{1} << 32), std::size_t{1} << 32));
+  EXPECT_EQ(nullptr, Heap::calloc(Opaque(SIZE_MAX), 2));
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, CallocIsZeroAlsoInUsedMemory) {
+  using Heap = typename TestFixture::Heap;
+  std::mt19937 random(1);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Block> blocks;
+    for (int i = 0; i < 1000; ++i) {
+      const std::size_t size = this->MixedSize(random);
+      void* at = Heap::calloc(1, size);
+      ASSERT_TRUE(IsZero(at, size)) << size;
+      std::memset(at, 0xFF, Heap::usable_size(at));
+      blocks.push_back({at, size, 0});
+    }
+    for (const Block& block : blocks) Heap::free(block.at);
+  }
+  void* product = Heap::calloc(300, 7);
+  EXPECT_GE(Heap::usable_size(product), 2100u);
+  Heap::free(product);
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, EveryAlignment) {
+  using Heap = typename TestFixture::Heap;
+  for (std::size_t alignment = 1; alignment <= Heap::kMaxAlignment; alignment *= 2) {
+    std::vector<Block> blocks;
+    for (std::size_t size : {0ul, 1ul, 17ul, 100ul, 4097ul, 65536ul, 70000ul, 5000000ul}) {
+      void* at = Heap::aligned(alignment, size);
+      ASSERT_NE(nullptr, at) << size << " at " << alignment;
+      ASSERT_TRUE(IsAligned(at, alignment < 16 ? 16 : alignment)) << size << " at " << alignment;
+      ASSERT_GE(Heap::usable_size(at), size);
+      EXPECT_TRUE(Heap::owns(at));
+      FillPattern(at, size, alignment);
+      blocks.push_back({at, size, alignment});
+    }
+    for (const Block& block : blocks) this->Delete(block);
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, ReallocKeepsTheContents) {
+  using Heap = typename TestFixture::Heap;
+  const std::size_t sizes[] = {1, 16, 17, 100, 2048, 5000, 65536, 65537, 1000000, 4194304, 4194305, 20000000};
+  for (std::size_t from : sizes) {
+    for (std::size_t to : sizes) {
+      const Block block = this->New(from, from + to);
+      void* moved = Heap::realloc(block.at, to);
+      ASSERT_NE(nullptr, moved);
+      ASSERT_GE(Heap::usable_size(moved), to);
+      ASSERT_TRUE(HasPattern(moved, std::min(from, to), from + to)) << from << " to " << to;
+      std::memset(moved, 7, to);
+      Heap::free(moved);
+    }
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, AHugeBlockGrowsAndShrinksByManySteps) {
+  using Heap = typename TestFixture::Heap;
+  Block block = this->New(5 * hz::kMiB, 1);
+  const Block wall = this->New(5 * hz::kMiB, 2);
+  std::mt19937 random(1);
+  for (int step = 0; step < 60; ++step) {
+    const std::size_t size = hz::kLargeMax + 1 + random() % (24 * hz::kMiB);
+    void* moved = Heap::realloc(block.at, size);
+    ASSERT_NE(nullptr, moved);
+    ASSERT_TRUE(HasPattern(moved, std::min(size, block.size), block.seed)) << step;
+    block = {moved, size, random()};
+    FillPattern(moved, size, block.seed);
+  }
+  this->Delete(block);
+  this->Delete(wall);
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, OwnsSlotsAndNothingElse) {
+  using Heap = typename TestFixture::Heap;
+  static int global = 0;
+  int local = 0;
+  void* theirs = std::malloc(100);
+  for (void* at : {static_cast<void*>(&global), static_cast<void*>(&local), theirs, static_cast<void*>(nullptr),
+                   reinterpret_cast<void*>(16), reinterpret_cast<void*>(UINTPTR_MAX & ~std::uintptr_t{15})}) {
+    EXPECT_FALSE(Heap::owns(at)) << at;
+  }
+  std::free(theirs);
+  for (std::size_t size : {64ul, 3000ul, 100000ul, 5000000ul}) {
+    char* at = static_cast<char*>(Heap::malloc(size));
+    EXPECT_TRUE(Heap::owns(at));
+    for (std::size_t inside : {1ul, 16ul, size / 2}) EXPECT_FALSE(Heap::owns(at + inside)) << size << " + " << inside;
+    Heap::free(at);
+  }
+}
+
+TYPED_TEST(LineContract, LivingBlocksNeverOverlap) {
+  using Heap = typename TestFixture::Heap;
+  std::mt19937 random(5);
+  std::vector<Block> blocks;
+  for (int step = 0; step < 30000; ++step) {
+    const std::size_t size = this->MixedSize(random);
+    if (blocks.size() < 1500 || random() % 2 == 0) {
+      if (blocks.size() > 3000) continue;
+      Block block = {random() % 8 == 0 ? Heap::aligned(std::size_t{1} << random() % 13, size) : Heap::malloc(size),
+                     size, random()};
+      ASSERT_NE(nullptr, block.at);
+      FillPattern(block.at, size, block.seed);
+      blocks.push_back(block);
+      continue;
+    }
+    Block& block = blocks[random() % blocks.size()];
+    ASSERT_TRUE(this->Intact(block)) << step;
+    if (random() % 4 == 0) {
+      block = {Heap::realloc(block.at, size), size, random()};
+      FillPattern(block.at, size, block.seed);
+    } else {
+      Heap::free(block.at);
+      block = blocks.back();
+      blocks.pop_back();
+    }
+  }
+  for (const Block& block : blocks) this->Delete(block);
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, BlocksAreFreedByOtherThreads) {
+  constexpr unsigned kThreads = 4;
+  constexpr int kRounds = 30;
+  constexpr int kBlocks = 500;
+  std::vector<Block> handed[kThreads];
+  std::barrier sync(kThreads);
+  std::atomic<std::uint64_t> most_held{0};
+  this->RunThreads(kThreads, [&](unsigned id) {
+    std::mt19937 random(id);
+    for (int round = 0; round < kRounds; ++round) {
+      for (int i = 0; i < kBlocks; ++i) handed[id].push_back(this->New(1 + random() % 2000, random()));
+      sync.arrive_and_wait();
+      auto& mine = handed[(id + 1) % kThreads];
+      for (const Block& block : mine) this->Delete(block);
+      mine.clear();
+      sync.arrive_and_wait();
+      if (id == 0) most_held = std::max<std::uint64_t>(most_held, this->Stats().bytes_held);
+    }
+  });
+  EXPECT_LT(most_held.load(), 64 * hz::kMiB) << "slots wander and never come back";
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, NothingIsLostWhenThreadsEndWithFreesInFlight) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Block> of_the_dead;
+    std::thread([&] {
+      for (int i = 0; i < 300; ++i) of_the_dead.push_back(this->New(1 + random() % 5000, random()));
+    }).join();
+    std::vector<Block> ours;
+    for (int i = 0; i < 300; ++i) ours.push_back(this->New(1 + random() % 5000, random()));
+    // Ends right after, with an outbox full of our slots and of those of a dead thread.
+    std::thread([&] {
+      for (int i = 0; i < 300; ++i) {
+        this->Delete(ours[i]);
+        if (i % 2 == 0) this->Delete(of_the_dead[i]);
+      }
+    }).join();
+    for (int i = 1; i < 300; i += 2) this->Delete(of_the_dead[i]);
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, MoreThreadsThanOwners) {
+  constexpr unsigned kThreads = 200;
+  static_assert(kThreads > TypeParam::Remote::kOwners);
+  std::vector<Block> handed[kThreads];
+  std::barrier sync(kThreads);
+  std::atomic<std::uint64_t> threads_seen{0};
+  const std::uint64_t threads_before = this->Stats().threads;
+  this->RunThreads(kThreads, [&](unsigned id) {
+    std::mt19937 random(id);
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 50; ++i) handed[id].push_back(this->New(1 + random() % 1000, random()));
+      sync.arrive_and_wait();
+      if (id == 0) threads_seen = this->Stats().threads;
+      auto& mine = handed[(id * 7 + 13) % kThreads];  // a permutation: 7 and 200 have no common factor
+      for (const Block& block : mine) this->Delete(block);
+      mine.clear();
+      sync.arrive_and_wait();
+    }
+  });
+  EXPECT_EQ(threads_before + kThreads, threads_seen.load());
+  EXPECT_EQ(threads_before, this->Stats().threads);
+  this->ExpectAllHome();
+}
+
+// Destructors of other thread-specific data run before and after the heap's own, and arm themselves again.
+TYPED_TEST(LineContract, ThreadExitDestructorsMayAllocateAndFree) {
+  using Heap = typename TestFixture::Heap;
+  constexpr int kKeys = 8;
+  constexpr int kRounds = 4;  // as many as the C library makes at least
+  constexpr int kThreads = 50;
+  struct Record {
+    int key;
+    int round;
+    char filling[100];
+  };
+  static pthread_key_t keys[kKeys];
+  static std::atomic<int> calls{0};
+  calls = 0;
+  const auto arm = [](int key, int round) {
+    auto* record = static_cast<Record*>(Heap::malloc(sizeof(Record)));
+    *record = {key, round, {}};
+    pthread_setspecific(keys[key], record);
+  };
+  static const auto arm_again = arm;
+  for (pthread_key_t& key : keys) {
+    pthread_key_create(&key, [](void* block) {
+      const Record record = *static_cast<Record*>(block);
+      Heap::free(block);
+      if (record.round < kRounds) arm_again(record.key, record.round + 1);
+      ++calls;
+    });
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    std::thread([&] {
+      for (int key = 0; key < kKeys; ++key) arm(key, 1);
+    }).join();
+  }
+  EXPECT_EQ(kThreads * kKeys * kRounds, calls.load());
+  for (pthread_key_t key : keys) pthread_key_delete(key);
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, ManyShortThreadsLeaveNothingBehind) {
+  using Heap = typename TestFixture::Heap;
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      std::thread([&] {
+        for (std::size_t size : {24ul, 200ul, 3000ul, 40000ul}) {
+          void* at = Heap::malloc(size);
+          std::memset(at, 1, size);
+          Heap::free(at);
+        }
+      }).join();
+    }
+  };
+  run(200);
+  const hz_stats_t before = this->Stats();
+  const std::size_t rss = RssBytes();
+  run(2000);
+  const hz_stats_t after = this->Stats();
+  EXPECT_EQ(before.bytes_metadata, after.bytes_metadata);
+  EXPECT_EQ(before.threads, after.threads);
+  EXPECT_LE(after.bytes_held, before.bytes_held + hz::kMiB);
+  if (!kSanitized) {
+    EXPECT_LE(RssBytes(), rss + hz::kMiB);
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, MemoryComesBack) {
+  using Heap = typename TestFixture::Heap;
+  constexpr std::size_t kBytes = 256 * hz::kMiB;
+  std::vector<void*> blocks;
+  blocks.reserve(1 << 20);
+  std::mt19937 random(1);
+  for (int round = 0; round < 2; ++round) {
+    Heap::trim(0);
+    const std::size_t before = RssBytes();
+    for (std::size_t bytes = 0; bytes < kBytes;) {
+      const std::size_t size = this->MixedSize(random);
+      void* at = Heap::malloc(size);
+      std::memset(at, 1, size);
+      blocks.push_back(at);
+      bytes += size;
+    }
+    EXPECT_GE(this->Stats().bytes_held, kBytes);
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    for (void* at : blocks) Heap::free(at);
+    blocks.clear();
+    const std::uint64_t purged = this->Stats().bytes_purged;
+    const bool told = Heap::trim(0);
+    EXPECT_EQ(this->Stats().bytes_purged > purged, told) << "true if, and only if, pages were given back";
+    if (!kSanitized) {
+      EXPECT_LE(RssBytes(), before + 8 * hz::kMiB) << "round " << round;
+    }
+    EXPECT_FALSE(Heap::trim(0)) << "and then there is not";
+    this->ExpectAllHome();
+  }
+}
+
+TYPED_TEST(LineContract, ATrimKeepsThePad) {
+  using Heap = typename TestFixture::Heap;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(Heap::malloc(60000));
+  for (void* at : blocks) std::memset(at, 1, 60000);
+  Heap::trim(0);
+  for (int i = 0; i < 500; ++i) Heap::free(blocks[i]);
+  const std::size_t pad = hz::kMiB;
+  Heap::trim(pad);
+  EXPECT_LE(this->Stats().bytes_dirty, pad);
+  for (int i = 500; i < 1000; ++i) {
+    EXPECT_TRUE(IsFilledWith(blocks[i], 60000, 1));
+    Heap::free(blocks[i]);
+  }
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, AChildHasAWholeHeap) {
+  using Heap = typename TestFixture::Heap;
+  std::atomic<bool> done{false};
+  std::thread churn([&] {
+    std::mt19937 random(3);
+    while (!done.load()) {
+      std::vector<Block> blocks;
+      for (int i = 0; i < 200; ++i) blocks.push_back(this->New(this->MixedSize(random) % 10000, i));
+      for (const Block& block : blocks) this->Delete(block);
+    }
+  });
+  const Block block = this->New(5000, 1);
+  for (int round = 0; round < 30; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      bool right = this->Intact(block);
+      Heap::free(block.at);
+      std::vector<void*> own;
+      for (std::size_t size = 16; size < 100000; size += 333) own.push_back(Heap::malloc(size));
+      for (void* at : own) Heap::free(at);
+      Heap::trim(0);
+      right = right && this->Stats().threads == 1;
+      _exit(right ? 7 : 8);
+    }
+    int status = 0;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    ASSERT_EQ(7, WEXITSTATUS(status));
+  }
+  done = true;
+  churn.join();
+  this->Delete(block);
+  this->ExpectAllHome();
+}
+
+TYPED_TEST(LineContract, MetadataIsASmallPart) {
+  using Heap = typename TestFixture::Heap;
+  Heap::free(Heap::malloc(1));
+  const hz_stats_t empty = this->Stats();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100000; ++i) blocks.push_back(Heap::malloc(500));
+  EXPECT_LE(this->Stats().bytes_metadata - empty.bytes_metadata, 100000u * 512 / 50);
+  for (void* at : blocks) Heap::free(at);
+  this->ExpectAllHome();
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every line. Add a line here and it is held to the promises of a heap.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "line/hz3.hpp"
+#include "line/hz3_fast.hpp"
+
+namespace hz_test {
+
+using Lines = ::testing::Types<hz::Hz3, hz::Hz3Fast>;
+
+}  // namespace hz_test

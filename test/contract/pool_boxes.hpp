@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every box of the role central (the pools of spans). Add a box here and it is held to the contract.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "box/central/span_pool.hpp"
+
+namespace hz_test {
+
+using PoolBoxes = ::testing::Types<hz::SpanPool>;
+
+}  // namespace hz_test

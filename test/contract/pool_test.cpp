@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a pool: slots at home in their spans. No slot is touched, so the arena need not exist.
+#include "box/central/contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "contract/pool_boxes.hpp"
+#include "unit/region.hpp"
+
+namespace hz_test {
+namespace {
+
+using hz::Bin;
+
+template <class P>
+class PoolContract : public ::testing::Test {
+ protected:
+  static constexpr unsigned kMost = hz::kPage / hz::kMinAlign;
+  static constexpr std::size_t kGranules = 512;
+  static constexpr std::uintptr_t kBase = std::uintptr_t{1} << 40;
+
+  PoolContract() : table_(kGranules * P::kTableBytesPerGranule), pool_(std::make_unique<typename P::Global>()) {
+    P::open(*pool_, kBase, table_.address(), kGranules);
+  }
+
+  static std::uintptr_t SpanAt(std::size_t row) { return kBase + row * hz::kGranule; }
+
+  hz::Taken Take(Bin bin, unsigned owner, unsigned want) { return P::take(*pool_, bin, owner, slots_, want); }
+  // Everything the spans of a class have, as one owner.
+  std::vector<void*> TakeAll(Bin bin, unsigned owner) {
+    std::vector<void*> all;
+    for (hz::Taken taken = Take(bin, owner, 100); taken.slots != 0; taken = Take(bin, owner, 100)) {
+      all.insert(all.end(), slots_, slots_ + taken.slots);
+    }
+    return all;
+  }
+  hz::Given Give(Bin bin, std::vector<void*> slots) {
+    emptied_.assign(slots.size(), 0);
+    rejected_ = std::move(slots);
+    const hz::Given given = P::give(*pool_, bin, rejected_.data(), static_cast<unsigned>(rejected_.size()),
+                                    emptied_.data(), rejected_.data());
+    emptied_.resize(given.emptied);
+    rejected_.resize(given.rejected);
+    return given;
+  }
+
+  Region table_;
+  std::unique_ptr<typename P::Global> pool_;
+  void* slots_[kMost] = {};
+  std::vector<std::uintptr_t> emptied_;
+  std::vector<void*> rejected_;
+};
+TYPED_TEST_SUITE(PoolContract, PoolBoxes);
+
+TYPED_TEST(PoolContract, WithoutASpanThereIsNoSlot) {
+  for (Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_EQ(0u, this->Take(bin, 0, 1).slots);
+}
+
+TYPED_TEST(PoolContract, ASpanGivesEverySlotOnce) {
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::uintptr_t span = this->SpanAt(1 + bin);
+    TypeParam::adopt(*this->pool_, span, bin, 1, bin % 2 == 0);
+    std::set<std::uintptr_t> starts;
+    for (hz::Taken taken = this->Take(bin, 1, 5); taken.slots != 0; taken = this->Take(bin, 1, 5)) {
+      ASSERT_EQ(span, taken.span);
+      ASSERT_TRUE(taken.fresh);
+      ASSERT_EQ(bin % 2 == 0, taken.zeroed);
+      for (unsigned i = 0; i < taken.slots; ++i) {
+        const std::uintptr_t offset = hz::address(this->slots_[i]) - span;
+        ASSERT_EQ(0u, offset % hz::bin_size(bin));
+        ASSERT_LT(offset / hz::bin_size(bin), hz::bin_slots(bin));
+        ASSERT_TRUE(starts.insert(offset).second);
+        ASSERT_GE(offset >> hz::kPageShift, taken.first_page) << "the route would not know of it";
+        ASSERT_LT(offset >> hz::kPageShift, taken.first_page + taken.pages);
+      }
+    }
+    EXPECT_EQ(hz::bin_slots(bin), starts.size()) << hz::bin_size(bin);
+  }
+}
+
+TYPED_TEST(PoolContract, EmptiedExactlyWhenTheLastSlotIsHome) {
+  std::mt19937 random(3);
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::uintptr_t span = this->SpanAt(1 + bin);
+    TypeParam::adopt(*this->pool_, span, bin, 1, true);
+    std::vector<void*> all = this->TakeAll(bin, 1);
+    std::shuffle(all.begin(), all.end(), random);
+    while (all.size() > 1) {
+      const std::size_t n = std::min<std::size_t>(1 + random() % 200, all.size() - 1);
+      const hz::Given given = this->Give(bin, {all.end() - static_cast<std::ptrdiff_t>(n), all.end()});
+      all.resize(all.size() - n);
+      ASSERT_EQ(n, given.kept);
+      ASSERT_EQ(0u, given.emptied);
+    }
+    const hz::Given given = this->Give(bin, all);
+    ASSERT_EQ(1u, given.emptied);
+    EXPECT_EQ(span, this->emptied_[0]);
+    EXPECT_EQ(0u, this->Take(bin, 1, 1).slots) << "it is no longer the pool's";
+    EXPECT_EQ(0u, TypeParam::bin_at(*this->pool_, span, span));
+  }
+}
+
+TYPED_TEST(PoolContract, ReturnedSlotsAreTakenAgain) {
+  for (Bin bin : {Bin{1}, hz::kLastSmallBin, hz::scan_bin(5000)}) {
+    TypeParam::adopt(*this->pool_, this->SpanAt(bin), bin, 1, true);
+    std::vector<void*> all = this->TakeAll(bin, 1);
+    const std::set<void*> some(all.begin() + 1, all.end());
+    this->Give(bin, {all.begin() + 1, all.end()});
+    const hz::Taken taken = this->Take(bin, 1, 1);
+    EXPECT_EQ(1u, taken.slots);
+    EXPECT_FALSE(taken.fresh) << "it was handed out before";
+    this->Give(bin, {this->slots_[0]});
+    const std::vector<void*> again = this->TakeAll(bin, 1);
+    EXPECT_EQ(some, std::set<void*>(again.begin(), again.end()));
+    EXPECT_EQ(some.size(), again.size());
+  }
+}
+
+TYPED_TEST(PoolContract, DoubleGivesAreRejected) {
+  const Bin bin = 2;
+  TypeParam::adopt(*this->pool_, this->SpanAt(9), bin, 1, true);
+  const std::vector<void*> all = this->TakeAll(bin, 1);
+  EXPECT_EQ(0u, this->Give(bin, {all[0], all[1]}).rejected);
+  const hz::Given given = this->Give(bin, {all[2], all[0], all[3], all[1], all[2]});
+  EXPECT_EQ(2u, given.kept);
+  ASSERT_EQ(3u, given.rejected);
+  EXPECT_EQ((std::vector<void*>{all[0], all[1], all[2]}), this->rejected_);
+  EXPECT_EQ(4u, this->TakeAll(bin, 1).size()) << "each came home once";
+}
+
+TYPED_TEST(PoolContract, AChangeOfOwnerTellsTheRouteOfEverySlot) {
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::uintptr_t span = this->SpanAt(1 + bin);
+    if (hz::bin_slots(bin) < 2) continue;  // a span with its only slot home is emptied
+    TypeParam::adopt(*this->pool_, span, bin, 1, true);
+    std::vector<void*> all = this->TakeAll(bin, 1);
+    this->Give(bin, {all[0]});
+    const hz::Taken taken = this->Take(bin, 3, 10);
+    ASSERT_EQ(1u, taken.slots);
+    const std::size_t last_start = (hz::bin_slots(bin) - 1) * hz::bin_size(bin);
+    EXPECT_EQ(0u, taken.first_page);
+    EXPECT_GT(taken.first_page + taken.pages, last_start >> hz::kPageShift) << hz::bin_size(bin);
+    this->Give(bin, {all[0]});
+    EXPECT_EQ(0u, this->Take(bin, 3, 10).pages) << "the route knows already";
+  }
+}
+
+TYPED_TEST(PoolContract, TellsTheClassOfWhatWasHandedOut) {
+  const Bin bin = hz::scan_bin(3000);
+  const std::uintptr_t span = this->SpanAt(4);
+  TypeParam::adopt(*this->pool_, span, bin, 1, true);
+  EXPECT_EQ(0u, TypeParam::bin_at(*this->pool_, span, span));
+  const unsigned out = this->Take(bin, 1, 1).slots;
+  EXPECT_EQ(bin, TypeParam::bin_at(*this->pool_, span, span));
+  EXPECT_EQ(bin, TypeParam::bin_at(*this->pool_, span, span + out * hz::bin_size(bin) - 1));
+  EXPECT_EQ(0u, TypeParam::bin_at(*this->pool_, span, span + out * hz::bin_size(bin)));
+  EXPECT_EQ(0u, TypeParam::bin_at(*this->pool_, this->SpanAt(5), this->SpanAt(5)));
+}
+
+TYPED_TEST(PoolContract, ThreadsShareSpans) {
+  constexpr unsigned kThreads = 4;
+  const Bin bin = hz::scan_bin(100);
+  constexpr std::size_t kSpans = 8;
+  for (std::size_t i = 1; i <= kSpans; ++i) TypeParam::adopt(*this->pool_, this->SpanAt(i), bin, 0, true);
+  std::vector<std::atomic<bool>> held(kSpans * hz::bin_slots(bin));
+  std::atomic<bool> failed{false};
+  std::atomic<unsigned> emptied_spans{0};
+  const auto index = [&](void* slot) {
+    const std::uintptr_t at = hz::address(slot) - this->SpanAt(1);
+    return (at >> hz::kGranuleShift) * hz::bin_slots(bin) + (at & (hz::kGranule - 1)) / hz::bin_size(bin);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned id = 0; id < kThreads; ++id) {
+    threads.emplace_back([&, id] {
+      std::mt19937 random(id);
+      void* slots[TestFixture::kMost];
+      std::uintptr_t emptied[TestFixture::kMost];
+      for (int round = 0; round < 2000; ++round) {
+        const hz::Taken taken = TypeParam::take(*this->pool_, bin, id, slots, 1 + random() % 60);
+        for (unsigned i = 0; i < taken.slots; ++i) {
+          if (held[index(slots[i])].exchange(true)) failed = true;
+        }
+        for (unsigned i = 0; i < taken.slots; ++i) held[index(slots[i])] = false;
+        if (taken.slots == 0) continue;
+        const hz::Given given = TypeParam::give(*this->pool_, bin, slots, taken.slots, emptied, slots);
+        if (given.kept != taken.slots || given.rejected != 0) failed = true;
+        for (unsigned i = 0; i < given.emptied; ++i) TypeParam::adopt(*this->pool_, emptied[i], bin, id, false);
+        emptied_spans += given.emptied;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(failed) << "a slot in two hands, or one refused at home";
+  EXPECT_EQ(held.size(), this->TakeAll(bin, 0).size());
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a remote box: outbox, parcels, and where owners find their slots.
+#include "box/remote/contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "contract/remote_boxes.hpp"
+#include "unit/passing.hpp"
+
+namespace hz_test {
+namespace {
+
+template <class R>
+class RemoteContract : public ::testing::Test {
+ protected:
+  using Place = std::pair<unsigned, hz::Bin>;
+
+  void Defer(Place place, void* slot) {
+    R::defer(*thread_, place.first, place.second, slot);
+    waiting_[slot] = place;
+    bytes_ += hz::bin_size(place.second);
+  }
+
+  // Takes parcels and checks each against what was deferred.
+  void Sweep(bool everything) {
+    typename R::Sweep sweep(*thread_, everything);
+    hz::Parcel parcel;
+    while (sweep.next(parcel)) {
+      ASSERT_NE(0u, parcel.slots.count) << "an empty parcel";
+      for (void* slot : Listed(parcel.slots)) {
+        const auto found = waiting_.find(slot);
+        ASSERT_NE(waiting_.end(), found) << "twice, or never deferred";
+        ASSERT_EQ(found->second, (Place{parcel.owner, parcel.bin})) << "a parcel is of one owner and class";
+        waiting_.erase(found);
+        bytes_ -= hz::bin_size(parcel.bin);
+      }
+    }
+    ASSERT_FALSE(sweep.next(parcel)) << "after the end comes nothing";
+  }
+
+  std::unique_ptr<typename R::PerThread> thread_ = std::make_unique<typename R::PerThread>();
+  std::unique_ptr<typename R::Global> global_ = std::make_unique<typename R::Global>();
+  std::map<void*, Place> waiting_;
+  std::size_t bytes_ = 0;
+};
+TYPED_TEST_SUITE(RemoteContract, RemoteBoxes);
+
+TYPED_TEST(RemoteContract, ANewOutboxAdmitsEverythingAndHoldsNothing) {
+  using R = TypeParam;
+  for (unsigned owner = 0; owner < R::kOwners; ++owner) {
+    for (hz::Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_TRUE(R::admit(*this->thread_, owner, bin));
+  }
+  EXPECT_EQ(0u, R::outbox_bytes(*this->thread_));
+  this->Sweep(false);
+  this->Sweep(true);
+}
+
+TYPED_TEST(RemoteContract, ASweepOfEverythingGivesEverySlotOnce) {
+  using R = TypeParam;
+  Slots slots(20000);
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    const std::size_t n = 1 + random() % 1000;
+    for (std::size_t i = 0; i < n; ++i) {
+      const unsigned owner = random() % R::kOwners;
+      const hz::Bin bin = 1 + random() % hz::kLastBin;
+      if (!R::admit(*this->thread_, owner, bin)) break;
+      this->Defer({owner, bin}, slots[round * 1000 + i]);
+      ASSERT_EQ(this->bytes_, R::outbox_bytes(*this->thread_));
+    }
+    this->Sweep(true);
+    ASSERT_TRUE(this->waiting_.empty()) << this->waiting_.size() << " lost";
+    ASSERT_EQ(0u, R::outbox_bytes(*this->thread_));
+  }
+}
+
+TYPED_TEST(RemoteContract, AfterARefusalASweepMakesRoom) {
+  using R = TypeParam;
+  Slots slots(100000);
+  std::size_t next = 0;
+  std::mt19937 random(2);
+  for (int refusals = 0; refusals < 200 && next < slots.count();) {
+    // A few places, so that parcels become full.
+    const unsigned owner = random() % 3;
+    const hz::Bin bin = 1 + random() % 4 * (hz::kLastBin / 4);
+    if (!R::admit(*this->thread_, owner, bin)) {
+      ++refusals;
+      const std::size_t before = this->waiting_.size();
+      this->Sweep(false);
+      ASSERT_LT(this->waiting_.size(), before) << "a refused place has something to send";
+      ASSERT_TRUE(R::admit(*this->thread_, owner, bin)) << "sweep first, then there is room";
+    }
+    this->Defer({owner, bin}, slots[next++]);
+  }
+  this->Sweep(true);
+  EXPECT_TRUE(this->waiting_.empty());
+  EXPECT_EQ(0u, R::outbox_bytes(*this->thread_));
+}
+
+TYPED_TEST(RemoteContract, WhatIsSentIsFoundByItsOwnerAlone) {
+  using R = TypeParam;
+  Slots slots(40);
+  R::send(*this->global_, {1, 3, slots.ChainOf(0, 10)});
+  R::send(*this->global_, {1, 3, slots.ChainOf(10, 10)});
+  R::send(*this->global_, {2, 3, slots.ChainOf(20, 10)});
+  R::send(*this->global_, {1, 4, slots.ChainOf(30, 10)});
+  EXPECT_EQ(0u, R::collect(*this->global_, 0, 3, 100).count);
+  EXPECT_EQ(0u, R::collect(*this->global_, 2, 4, 100).count);
+  std::set<std::size_t> found;
+  for (int looks = 0; found.size() < 20 && looks < 100; ++looks) {
+    const hz::Chain chain = R::collect(*this->global_, 1, 3, 3);
+    ASSERT_LT(chain.count, 3u + 10u) << "whole parcels, and none that was not needed";
+    for (void* slot : Listed(chain)) ASSERT_TRUE(found.insert(slots.IndexOf(slot)).second);
+  }
+  ASSERT_EQ(20u, found.size());
+  EXPECT_EQ(19u, *found.rbegin());
+  EXPECT_EQ(0u, R::collect(*this->global_, 1, 3, 3).count);
+  EXPECT_EQ(10u, R::collect(*this->global_, 2, 3, 100).count);
+  EXPECT_EQ(10u, R::collect(*this->global_, 1, 4, 100).count);
+}
+
+TYPED_TEST(RemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
+  using R = TypeParam;
+  auto& global = *this->global_;
+  for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {
+    ExpectPassedExactlyOnce(
+        hz::bin_size(bin),
+        [&](const hz::Chain& chain) {
+          R::send(global, {R::kOwners - 1, bin, chain});
+        },
+        [&](unsigned want) { return R::collect(global, R::kOwners - 1, bin, want); });
+  }
+}
+
+TYPED_TEST(RemoteContract, OthersMayAskForTheBytes) {
+  using R = TypeParam;
+  Slots slots(64);
+  std::atomic<bool> done{false};
+  std::size_t most = 0;
+  std::thread reader([&] {
+    while (!done.load()) most = std::max(most, R::outbox_bytes(*this->thread_));
+  });
+  for (int round = 0; round < 500; ++round) {
+    for (unsigned i = 0; i < 32; ++i) this->Defer({1, 1}, slots[i]);
+    this->Sweep(true);
+  }
+  done = true;
+  reader.join();
+  EXPECT_LE(most, 32 * hz::bin_size(1));
+}
+
+}  // namespace
+}  // namespace hz_test

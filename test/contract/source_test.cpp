@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a source: runs of granules.
+#include "box/source/contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "contract/source_boxes.hpp"
+#include "os/os.hpp"
+#include "support/pattern.hpp"
+
+namespace hz_test {
+namespace {
+
+using hz::kGranule;
+
+template <class S>
+class SourceContract : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kTableBytes = 600;
+
+  void SetUp() override { ASSERT_TRUE(S::open(source_, kTableBytes)); }
+  void TearDown() override { hz::os::unmap(hz::pointer(S::base(source_)), S::bytes(source_)); }
+
+  hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) { return S::acquire(source_, granules, alignment); }
+  static char* At(const hz::Run& run) { return static_cast<char*>(hz::pointer(run.at)); }
+
+  typename S::Global source_;
+};
+TYPED_TEST_SUITE(SourceContract, SourceBoxes);
+
+TYPED_TEST(SourceContract, RunsLieWithinAndApartFromTheTables) {
+  const std::uintptr_t base = TypeParam::base(this->source_);
+  const std::size_t bytes = TypeParam::bytes(this->source_);
+  EXPECT_EQ(0u, base % kGranule);
+  const std::uintptr_t tables = TypeParam::tables(this->source_);
+  const std::uintptr_t tables_end = tables + bytes / kGranule * this->kTableBytes;
+  EXPECT_GE(tables, base);
+  EXPECT_LE(tables_end, base + bytes);
+  const hz::Run run = this->Acquire(3);
+  ASSERT_NE(0u, run.at);
+  EXPECT_EQ(0u, run.at % kGranule);
+  EXPECT_TRUE(run.at >= tables_end || run.at + 3 * kGranule <= tables);
+  EXPECT_GE(run.at, base);
+  EXPECT_LE(run.at + 3 * kGranule, base + bytes);
+  EXPECT_TRUE(IsZero(hz::pointer(tables), hz::kMiB));
+}
+
+TYPED_TEST(SourceContract, ZeroedIsTheTruth) {
+  const hz::Run run = this->Acquire(4);
+  ASSERT_TRUE(run.zeroed) << "memory that nobody had";
+  ASSERT_TRUE(IsZero(this->At(run), 4 * kGranule));
+  FillPattern(this->At(run), 4 * kGranule, 1);
+  TypeParam::release(this->source_, run.at, false);
+  for (int i = 0; i < 4; ++i) {
+    const hz::Run again = this->Acquire(1);
+    EXPECT_TRUE(!again.zeroed || IsZero(this->At(again), kGranule));
+  }
+}
+
+TYPED_TEST(SourceContract, AlignmentIsKept) {
+  for (std::size_t alignment = 1; alignment <= 16 * 1024; alignment *= 2) {
+    const hz::Run run = this->Acquire(3, alignment);
+    ASSERT_NE(0u, run.at);
+    EXPECT_EQ(0u, run.at % (alignment * kGranule)) << alignment;
+    FillPattern(this->At(run), 3 * kGranule, alignment);
+  }
+}
+
+TYPED_TEST(SourceContract, KnowsLengthAndStart) {
+  const hz::Run a = this->Acquire(5);
+  const hz::Run b = this->Acquire(1);
+  EXPECT_EQ(5u, TypeParam::granules(this->source_, a.at));
+  EXPECT_EQ(1u, TypeParam::granules(this->source_, b.at));
+  for (std::size_t at : {std::size_t{0}, std::size_t{1}, kGranule, 3 * kGranule + 77, 5 * kGranule - 1}) {
+    EXPECT_EQ(a.at, TypeParam::start(this->source_, a.at + at)) << at;
+  }
+  EXPECT_EQ(b.at, TypeParam::start(this->source_, b.at + 100));
+  TypeParam::release(this->source_, a.at, false);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(0u, TypeParam::start(this->source_, a.at + i * kGranule)) << i;
+  EXPECT_EQ(0u, TypeParam::start(this->source_, TypeParam::base(this->source_)));
+}
+
+TYPED_TEST(SourceContract, DirtyUntilPurgedOrFresh) {
+  const hz::Run a = this->Acquire(6);
+  const hz::Run b = this->Acquire(2);
+  EXPECT_EQ(0u, TypeParam::dirty_bytes(this->source_));
+  FillPattern(this->At(a), 6 * kGranule, 1);
+  TypeParam::release(this->source_, a.at, false);
+  EXPECT_EQ(6 * kGranule, TypeParam::dirty_bytes(this->source_));
+  TypeParam::release(this->source_, b.at, true);
+  EXPECT_EQ(6 * kGranule, TypeParam::dirty_bytes(this->source_));
+  EXPECT_EQ(0u, TypeParam::purge(this->source_, 6 * kGranule)) << "that much may stay";
+  EXPECT_GE(TypeParam::purge(this->source_, 5 * kGranule), kGranule);
+  EXPECT_LE(TypeParam::dirty_bytes(this->source_), 5 * kGranule);
+  TypeParam::purge(this->source_, 0);
+  EXPECT_EQ(0u, TypeParam::dirty_bytes(this->source_));
+  EXPECT_EQ(0u, TypeParam::purge(this->source_, 0)) << "nothing is left";
+  const hz::Run again = this->Acquire(8);
+  ASSERT_TRUE(again.zeroed);
+  EXPECT_TRUE(IsZero(this->At(again), 8 * kGranule));
+}
+
+TYPED_TEST(SourceContract, ResizesInPlaceOrNotAtAll) {
+  const hz::Run run = this->Acquire(4);
+  FillPattern(this->At(run), 4 * kGranule, 1);
+  ASSERT_TRUE(TypeParam::resize(this->source_, run.at, 4));
+  ASSERT_TRUE(TypeParam::resize(this->source_, run.at, 2));
+  EXPECT_EQ(2u, TypeParam::granules(this->source_, run.at));
+  EXPECT_EQ(2 * kGranule, TypeParam::dirty_bytes(this->source_)) << "the rest is free and was touched";
+  EXPECT_EQ(0u, TypeParam::start(this->source_, run.at + 2 * kGranule));
+  if (TypeParam::resize(this->source_, run.at, 9)) {
+    EXPECT_EQ(9u, TypeParam::granules(this->source_, run.at));
+    EXPECT_EQ(run.at, TypeParam::start(this->source_, run.at + 8 * kGranule));
+    FillPattern(this->At(run) + 2 * kGranule, 7 * kGranule, 2);
+  }
+  EXPECT_TRUE(HasPattern(this->At(run), 2 * kGranule, 1));
+  const hz::Run wall = this->Acquire(1);
+  const std::size_t length = TypeParam::granules(this->source_, run.at);
+  if (wall.at == run.at + length * kGranule) {
+    EXPECT_FALSE(TypeParam::resize(this->source_, run.at, length + 1)) << "that belongs to somebody";
+    EXPECT_EQ(length, TypeParam::granules(this->source_, run.at));
+  }
+}
+
+TYPED_TEST(SourceContract, ReachedBytesCoverAllThatIsOut) {
+  EXPECT_EQ(0u, TypeParam::reached_bytes(this->source_));
+  std::size_t out = 0;
+  for (std::size_t n = 1; n < 40; ++n) {
+    this->Acquire(n);
+    out += n * kGranule;
+    EXPECT_GE(TypeParam::reached_bytes(this->source_), out);
+  }
+}
+
+TYPED_TEST(SourceContract, TooMuchIsRefusedAndTheRestGoesOn) {
+  EXPECT_EQ(0u, this->Acquire(TypeParam::bytes(this->source_) / kGranule + 1).at);
+  EXPECT_EQ(0u, this->Acquire(SIZE_MAX / kGranule).at);
+  EXPECT_NE(0u, this->Acquire(1).at);
+}
+
+// A thread that only looked when the process forked stays behind with the lock.
+TYPED_TEST(SourceContract, ChildOfAForkFreesItsLocks) {
+  const std::uintptr_t run = this->Acquire(1).at;
+  std::atomic<bool> stop{false};
+  std::thread looker([&] {
+    while (!stop) TypeParam::granules(this->source_, run);
+  });
+  int failures = 0;
+  for (int i = 0; i < 100 && failures == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      TypeParam::free_locks(this->source_);
+      _exit(TypeParam::acquire(this->source_, 1, 1).at != 0 ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    failures += status != 0 ? 1 : 0;
+  }
+  stop = true;
+  looker.join();
+  EXPECT_EQ(0, failures);
+}
+
+// Every granule of a run carries the mark of its holder: an overlap would show.
+TYPED_TEST(SourceContract, RunsNeverOverlap) {
+  constexpr unsigned kThreads = 3;
+  std::atomic<bool> failed{false};
+  std::vector<std::thread> threads;
+  for (unsigned id = 0; id < kThreads; ++id) {
+    threads.emplace_back([&, id] {
+      struct Mine {
+        std::uintptr_t at;
+        std::size_t granules;
+        std::uint64_t mark;
+      };
+      std::mt19937_64 random(id);
+      std::vector<Mine> mine;
+      const auto each = [](const Mine& m, auto&& what) {
+        for (std::size_t i = 0; i < m.granules; ++i)
+          what(*static_cast<std::uint64_t*>(hz::pointer(m.at + i * kGranule)));
+      };
+      const auto write = [&](const Mine& m) { each(m, [&](std::uint64_t& word) { word = m.mark; }); };
+      const auto verify = [&](const Mine& m) {
+        each(m, [&](std::uint64_t& word) {
+          if (word != m.mark) failed = true;
+        });
+      };
+      for (int step = 0; step < 3000 && !failed.load(); ++step) {
+        const unsigned what = random() % 10;
+        if (mine.size() < 20 && what < 5) {
+          const std::size_t granules = 1 + random() % 20;
+          const hz::Run run = TypeParam::acquire(this->source_, granules, std::size_t{1} << random() % 4);
+          mine.push_back({run.at, granules, random()});
+          if (run.zeroed) {
+            each(mine.back(), [&](std::uint64_t& word) {
+              if (word != 0) failed = true;
+            });
+          }
+          write(mine.back());
+        } else if (!mine.empty() && what < 9) {
+          const std::size_t i = random() % mine.size();
+          verify(mine[i]);
+          if (what == 8) {
+            const std::size_t granules = 1 + random() % 20;
+            if (TypeParam::resize(this->source_, mine[i].at, granules)) mine[i].granules = granules;
+            write(mine[i]);
+          } else {
+            TypeParam::release(this->source_, mine[i].at, false);
+            mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
+          }
+        } else if (what == 9) {
+          TypeParam::purge(this->source_, random() % 64 * kGranule);
+        }
+      }
+      for (const Mine& m : mine) {
+        verify(m);
+        TypeParam::release(this->source_, m.at, false);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(failed);
+  const std::size_t reached = TypeParam::reached_bytes(this->source_);
+  EXPECT_NE(0u, this->Acquire(reached / kGranule).at);
+  EXPECT_EQ(reached, TypeParam::reached_bytes(this->source_)) << "all that was free is one run again";
+  EXPECT_EQ(0u, TypeParam::dirty_bytes(this->source_));
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pool that cannot say what it handed out.
+#include "box/central/contract.hpp"
+
+using namespace hz;
+
+struct Box {
+  struct Global {};
+  static constexpr std::size_t kTableBytesPerGranule = 1;
+  static void open(Global&, std::uintptr_t, std::uintptr_t, std::size_t);
+  static void adopt(Global&, std::uintptr_t, Bin, unsigned, bool);
+  static Taken take(Global&, Bin, unsigned, void**, unsigned);
+  static Given give(Global&, Bin, void* const*, unsigned, std::uintptr_t*, void**);
+#ifdef HZ_COMPLETE
+  static Bin bin_at(const Global&, std::uintptr_t, std::uintptr_t);
+#endif
+};
+
+static_assert(PoolContract<Box>);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A source that keeps every page.
+#include "box/source/contract.hpp"
+
+using namespace hz;
+
+struct Box {
+  struct Global {};
+  static bool open(Global&, std::size_t);
+  static std::uintptr_t base(const Global&);
+  static std::size_t bytes(const Global&);
+  static std::uintptr_t tables(const Global&);
+  static Run acquire(Global&, std::size_t, std::size_t);
+  static void release(Global&, std::uintptr_t, bool);
+  static bool resize(Global&, std::uintptr_t, std::size_t);
+  static std::size_t granules(Global&, std::uintptr_t);
+  static std::uintptr_t start(Global&, std::uintptr_t);
+  static std::size_t dirty_bytes(const Global&);
+  static std::size_t reached_bytes(Global&);
+#ifdef HZ_COMPLETE
+  static std::size_t purge(Global&, std::size_t);
+#endif
+  static void free_locks(Global&);
+  static void note_moved(Global&, std::uintptr_t);
+};
+
+static_assert(SourceContract<Box>);

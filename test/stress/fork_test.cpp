@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process whose threads are busy in the heap forks again and again; the child must find the heap whole: it allocates,
+// frees blocks of siblings that it does not have, starts threads of its own, and ends.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stress/blocks.hpp"
+#include "stress/threads.hpp"
+
+namespace hz_test {
+namespace {
+
+constexpr unsigned kSiblings = 3;
+constexpr unsigned kPinned = 100;
+
+// No word of gtest's: in the child nobody reads it.
+bool Churn(std::uint64_t seed, unsigned count, unsigned bits) {
+  constexpr std::size_t kLive = 64;
+  Random random(seed);
+  Block live[kLive];
+  bool sound = true;
+  for (unsigned i = 0; i < count; ++i) {
+    Block& block = live[Below(random, kLive)];
+    sound = sound && Intact(block);
+    api::Free(block.at);
+    block.size = LogSize(random, bits);
+    block.seed = seed + i;
+    block.at = api::Malloc(block.size);
+    if (block.at == nullptr) return false;
+    FillPattern(block.at, block.size, block.seed);
+  }
+  for (const Block& block : live) {
+    sound = sound && Intact(block);
+    api::Free(block.at);
+  }
+  return sound;
+}
+
+class Storm {
+ public:
+  Storm() : ready_(kSiblings + 1) {
+    for (unsigned i = 0; i < kSiblings; ++i) {
+      siblings_.push_back(std::make_unique<Thread>([this, i] { Sibling(i); }));
+    }
+    ready_.Wait();
+  }
+  ~Storm() {
+    stop_ = true;
+    siblings_.clear();
+    for (auto& blocks : pinned_) {
+      for (const Block& block : blocks) CheckAndFree(block);
+    }
+    for (const Block& block : passed_.TakeAll()) CheckAndFree(block);
+  }
+
+  // Forks; returns the child's status.
+  int Fork(unsigned number) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(Child(number));
+    int status = -1;
+    EXPECT_EQ(pid, waitpid(pid, &status, 0));
+    return status;
+  }
+
+ private:
+  void Sibling(unsigned i) {
+    Random random(Seed() + i);
+    for (Block& block : pinned_[i]) block = MakeBlock(LogSize(random, 14));
+    ready_.Wait();
+    while (!stop_) {
+      EXPECT_TRUE(Churn(random(), 200, 13));
+      for (int n = 0; n < 50; ++n) passed_.Put(MakeBlock(LogSize(random, 10)));
+      Block block;
+      for (int n = 0; n < 50 && passed_.Take(random, block); ++n) CheckAndFree(block);
+    }
+  }
+
+  static constexpr int kSound = 0, kDamaged = 1, kNoThread = 2;
+
+  // What the siblings pinned is nobody else's; what they were passing on is not touched.
+  int Child(unsigned number) {
+    std::signal(SIGALRM, SIG_DFL);
+    alarm(100);
+    for (unsigned i = 0; i < kSiblings; ++i) {
+      for (unsigned n = number % 2; n < kPinned; n += 2) {
+        if (!Intact(pinned_[i][n])) return kDamaged;
+        api::Free(pinned_[i][n].at);
+      }
+    }
+    if (!Churn(number, 150, 16)) return kDamaged;
+    if (number % 16 == 0) api::Trim();
+    if (number % 16 == 1 && !GrandchildIsSound(number)) return kDamaged;
+    if (kThreadSanitizer) return kSound;  // it does not allow threads here
+    return ChildThreads(number);
+  }
+
+  bool GrandchildIsSound(unsigned number) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(Churn(number, 100, 16) ? kSound : kDamaged);
+    int status = -1;
+    return waitpid(pid, &status, 0) == pid && status == 0;
+  }
+
+  int ChildThreads(unsigned number) {
+    struct Work {
+      std::uint64_t seed;
+      bool sound;
+    } work[2] = {{number, false}, {number + 1, false}};
+    pthread_t threads[2];
+    const auto run = [](void* data) -> void* {
+      auto* own = static_cast<Work*>(data);
+      own->sound = Churn(own->seed, 150, 14);
+      return nullptr;
+    };
+    for (int i = 0; i < 2; ++i) {
+      if (pthread_create(&threads[i], nullptr, run, &work[i]) != 0) return kNoThread;
+    }
+    for (pthread_t thread : threads) pthread_join(thread, nullptr);
+    return work[0].sound && work[1].sound ? kSound : kDamaged;
+  }
+
+  Barrier ready_;
+  std::atomic<bool> stop_{false};
+  Block pinned_[kSiblings][kPinned];
+  Exchange passed_;
+  std::vector<std::unique_ptr<Thread>> siblings_;
+};
+
+TEST(ForkStorm, ChildrenFindTheHeapWhole) {
+  const Watchdog watchdog(Long() ? 3000 : 240);
+  const unsigned forks = Long() ? 10000 : Scaled(500, 100);
+  {
+    Storm storm;
+    for (unsigned number = 0; number < forks; ++number) {
+      const int status = storm.Fork(number);
+      ASSERT_EQ(0, status) << "child " << number << (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? " hung" : "");
+      ASSERT_TRUE(Churn(number, 20, 12));
+    }
+  }
+  ExpectNothingLost();
+}
+
+// Handlers of others around a fork may allocate, whether they run before the heap's own or after.
+std::atomic<int> handled{0};
+bool handlers_allocate = false;
+
+// A huge block always goes past the thread's cache.
+void Handler() {
+  if (!handlers_allocate) return;
+  void* huge = api::Malloc(std::size_t{8} << 20);
+  const bool sound = huge != nullptr && Churn(1, 300, 16);
+  api::Free(huge);
+  if (sound) ++handled;
+}
+
+const bool registered_early = pthread_atfork(&Handler, &Handler, &Handler) == 0;
+
+TEST(ForkHandlers, MayAllocate) {
+  const Watchdog watchdog(60);
+  ASSERT_TRUE(registered_early);
+  ASSERT_TRUE(Churn(1, 10, 10));
+  ASSERT_EQ(0, pthread_atfork(&Handler, &Handler, &Handler));
+  handlers_allocate = true;
+  const pid_t pid = fork();
+  if (pid == 0) _exit(handled == 4 ? 0 : 1);
+  handlers_allocate = false;
+  int status = -1;
+  EXPECT_EQ(pid, waitpid(pid, &status, 0));
+  EXPECT_EQ(0, status);
+  EXPECT_EQ(4, handled);
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How large a test is: the seed (HZ_TEST_SEED), the duration of open-ended tests (HZ_TEST_SECONDS), the long variants
+// (HZ_TEST_LONG=1), and what sanitizers make slow. Called by the tests that run for long: stress and model.
+#pragma once
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+namespace hz_test {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+inline constexpr bool kSanitized = kThreadSanitizer || kAddressSanitizer;
+
+inline std::uint64_t NumberFrom(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr || *text == 0 ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+inline bool Long() { return NumberFrom("HZ_TEST_LONG", 0) != 0; }
+
+// `n`, or less where a sanitizer watches.
+inline constexpr unsigned Scaled(unsigned n, unsigned sanitized) { return kSanitized ? sanitized : n; }
+
+// One seed a process: whatever it prints repeats it.
+inline std::uint64_t Seed() {
+  static const std::uint64_t seed = NumberFrom("HZ_TEST_SEED", std::random_device{}());
+  return seed;
+}
+
+using Random = std::mt19937_64;
+
+inline std::size_t Below(Random& random, std::size_t bound) { return random() % bound; }
+
+// Small sizes as often as large ones: uniform in the logarithm, between 1 and 2^bits.
+inline std::size_t LogSize(Random& random, unsigned bits) {
+  const std::size_t top = std::size_t{1} << Below(random, bits + 1);
+  return top / 2 + Below(random, top - top / 2) + 1;
+}
+
+// Ends a process that hangs, with a word about it. Generous: the machine may be slow.
+class Watchdog {
+ public:
+  explicit Watchdog(unsigned seconds = 240) {
+    std::signal(SIGALRM, [](int) {
+      static const char text[] = "watchdog: this process hangs\n";
+      if (write(2, text, sizeof text - 1) < 0) _exit(4);
+      std::signal(SIGABRT, SIG_DFL);
+      std::abort();
+    });
+    alarm(seconds);
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+  ~Watchdog() { alarm(0); }
+};
+
+}  // namespace hz_test

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Signals interrupt the heap anywhere, also where it waits in the kernel; a handler that does not allocate must not
+// disturb it.
+#include <gtest/gtest.h>
+#include <sys/time.h>
+
+#include "stress/blocks.hpp"
+#include "stress/threads.hpp"
+
+namespace hz_test {
+namespace {
+
+std::atomic<unsigned> signals{0};
+
+void Count(int) { signals.fetch_add(1, std::memory_order_relaxed); }
+
+TEST(Signals, DoNotDisturbTheHeap) {
+  const Watchdog watchdog;
+  constexpr unsigned kWorkers = 3;
+  const unsigned wanted = Scaled(200000, 5000);
+  struct sigaction action = {};
+  action.sa_handler = &Count;
+  ASSERT_EQ(0, sigaction(SIGUSR1, &action, nullptr));
+  ASSERT_EQ(0, sigaction(SIGPROF, &action, nullptr));
+  const itimerval timer = {{0, 1000}, {0, 1000}};
+  ASSERT_EQ(0, setitimer(ITIMER_PROF, &timer, nullptr));
+  std::atomic<bool> stop{false};
+  Exchange passed;
+  {
+    std::vector<std::unique_ptr<Thread>> workers;
+    for (unsigned i = 0; i < kWorkers; ++i) {
+      workers.push_back(std::make_unique<Thread>([&, i] {
+        Random random(Seed() + i);
+        while (!stop) {
+          for (int n = 0; n < 100; ++n) passed.Put(MakeBlock(LogSize(random, Below(random, 100) == 0 ? 22 : 12)));
+          Block block;
+          for (int n = 0; n < 100 && passed.Take(random, block); ++n) CheckAndFree(block);
+        }
+      }));
+    }
+    for (unsigned sent = 0; sent < wanted; ++sent)
+      ASSERT_EQ(0, pthread_kill(workers[sent % kWorkers]->Handle(), SIGUSR1));
+    stop = true;
+  }
+  const itimerval off = {};
+  setitimer(ITIMER_PROF, &off, nullptr);
+  EXPECT_GT(signals, 0U);
+  for (const Block& block : passed.TakeAll()) CheckAndFree(block);
+  ExpectNothingLost();
+}
+
+}  // namespace
+}  // namespace hz_test

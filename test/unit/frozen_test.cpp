@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frozen rules: what their header says beyond the contract of a policy.
+#include "box/policy/frozen.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace hz_test {
+namespace {
+
+struct SmallLine {
+  static constexpr std::size_t kBinBytes = 2 * hz::kMiB;
+};
+using Rules = hz::Frozen<SmallLine>;
+
+TEST(Frozen, StartsWithOnePageOfSlots) {
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::size_t page = hz::kPage / hz::bin_size(bin);
+    EXPECT_EQ(std::max<std::size_t>(page, 1), Rules::first_capacity(bin)) << hz::bin_size(bin);
+  }
+}
+
+TEST(Frozen, DoublesUpToTheBounds) {
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::size_t by_bytes =
+        std::max<std::size_t>(SmallLine::kBinBytes / hz::bin_size(bin), hz::is_large(bin) ? 1 : 4);
+    const std::size_t bound = std::min<std::size_t>(by_bytes, Rules::kMaxSlots);
+    unsigned capacity = Rules::first_capacity(bin);
+    for (int step = 0; step < 12; ++step) {
+      const unsigned next = Rules::next_capacity(bin, capacity);
+      ASSERT_EQ(std::min<std::size_t>(2 * capacity, bound), next) << hz::bin_size(bin);
+      capacity = next;
+    }
+    EXPECT_EQ(bound, capacity) << hz::bin_size(bin);
+  }
+}
+
+TEST(Frozen, HalfOfABinMovesAtATime) {
+  for (unsigned capacity = 2; capacity <= 256; ++capacity) {
+    EXPECT_EQ(capacity / 2, Rules::refill_batch(1, capacity));
+    EXPECT_EQ(capacity / 2, Rules::flush_batch(1, capacity));
+  }
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operating system as we see it.
+#include "os/os.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/capture.hpp"
+#include "support/pattern.hpp"
+#include "unit/again.hpp"
+#include "unit/region.hpp"
+
+extern char** environ;
+
+namespace hz_test {
+namespace {
+
+namespace os = hz::os;
+constexpr int kErrno = 12345;
+void* const kUnaligned = reinterpret_cast<void*>(4097);
+
+TEST(OsMemory, ReservedThenCommitted) {
+  errno = kErrno;
+  void* at = os::reserve(4 * hz::kMiB, hz::kMiB);
+  ASSERT_NE(nullptr, at);
+  EXPECT_TRUE(IsAligned(at, hz::kMiB));
+  ASSERT_TRUE(os::commit(at, hz::kMiB));
+  EXPECT_TRUE(IsZero(at, hz::kMiB));
+  FillPattern(at, hz::kMiB, 1);
+  EXPECT_TRUE(HasPattern(at, hz::kMiB, 1));
+  os::unmap(at, 4 * hz::kMiB);
+  EXPECT_EQ(kErrno, errno);
+}
+
+TEST(OsMemory, ReservedMeansUntouchable) {
+  void* at = os::reserve(hz::kGranule, hz::kGranule);
+  EXPECT_DEATH(*static_cast<volatile char*>(at) = 1, "");
+  os::unmap(at, hz::kGranule);
+}
+
+TEST(OsMemory, MappedAtEveryAlignment) {
+  for (std::size_t alignment = hz::kGranule; alignment <= hz::kGiB; alignment *= 4) {
+    void* at = os::map(3 * hz::kGranule, alignment);
+    ASSERT_NE(nullptr, at) << alignment;
+    EXPECT_TRUE(IsAligned(at, alignment)) << alignment;
+    EXPECT_TRUE(IsZero(at, 3 * hz::kGranule));
+    std::memset(at, 1, 3 * hz::kGranule);
+    os::unmap(at, 3 * hz::kGranule);
+  }
+}
+
+TEST(OsMemory, RefusalsReturnNothingAndKeepErrno) {
+  errno = kErrno;
+  EXPECT_EQ(nullptr, os::map(std::size_t{1} << 60, hz::kGranule));
+  EXPECT_EQ(nullptr, os::reserve(SIZE_MAX - hz::kGranule + 1, hz::kGranule));
+  EXPECT_FALSE(os::commit(kUnaligned, hz::kPage));
+  EXPECT_FALSE(os::purge(kUnaligned, hz::kPage));
+  EXPECT_FALSE(os::remap_fresh(kUnaligned, hz::kPage));
+  EXPECT_FALSE(os::move_pages(kUnaligned, kUnaligned, hz::kPage));
+  os::unmap(kUnaligned, hz::kPage);
+  EXPECT_TRUE(os::forbid_huge_pages(kUnaligned, hz::kPage));
+  EXPECT_EQ(kErrno, errno);
+}
+
+TEST(OsMemory, ExtendsExactlyThereOrNot) {
+  char* const hole = static_cast<char*>(os::map(4 * hz::kGranule, hz::kGranule));
+  os::unmap(hole + hz::kGranule, 2 * hz::kGranule);
+  hole[0] = 'x';
+  hole[3 * hz::kGranule] = 'y';
+  errno = kErrno;
+  EXPECT_FALSE(os::extend(hole, hz::kGranule));
+  EXPECT_FALSE(os::extend(hole + 2 * hz::kGranule, 2 * hz::kGranule)) << "half of it is taken";
+  EXPECT_TRUE(os::extend(hole + hz::kGranule, hz::kGranule));
+  EXPECT_EQ(kErrno, errno);
+  EXPECT_TRUE(IsZero(hole + hz::kGranule, hz::kGranule));
+  hole[hz::kGranule] = 'z';
+  EXPECT_EQ('x', hole[0]);
+  EXPECT_EQ('y', hole[3 * hz::kGranule]);
+  os::unmap(hole, 2 * hz::kGranule);
+  os::unmap(hole + 3 * hz::kGranule, hz::kGranule);
+}
+
+TEST(OsMemory, PurgedAndRemappedPagesReadAsZero) {
+  Region region(4 * hz::kGranule);
+  FillPattern(region.bytes(), region.size(), 1);
+  errno = kErrno;
+  EXPECT_TRUE(os::purge(region.bytes() + hz::kGranule, hz::kGranule));
+  EXPECT_TRUE(os::remap_fresh(region.bytes() + 2 * hz::kGranule, hz::kGranule));
+  EXPECT_EQ(kErrno, errno);
+  EXPECT_TRUE(IsZero(region.bytes() + hz::kGranule, 2 * hz::kGranule));
+  EXPECT_TRUE(HasPattern(region.bytes(), hz::kGranule, 1));
+  FillPattern(region.bytes(), region.size(), 2);
+  EXPECT_TRUE(HasPattern(region.bytes(), region.size(), 2));
+}
+
+TEST(OsMemory, PagesMoveWithTheirContents) {
+  Region from(2 * hz::kGranule);
+  Region to(2 * hz::kGranule);
+  FillPattern(from.bytes(), from.size(), 1);
+  if (!os::move_pages(from.bytes(), to.bytes(), from.size())) {  // an old kernel, or one that emulates
+    EXPECT_TRUE(HasPattern(from.bytes(), from.size(), 1));
+    EXPECT_TRUE(IsZero(to.bytes(), to.size()));
+    return;
+  }
+  EXPECT_TRUE(HasPattern(to.bytes(), to.size(), 1));
+  EXPECT_TRUE(IsZero(from.bytes(), from.size()));
+  FillPattern(from.bytes(), from.size(), 2);
+  EXPECT_TRUE(HasPattern(to.bytes(), to.size(), 1));
+}
+
+TEST(OsMachine, KnowsItsMemory) {
+  EXPECT_EQ(static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
+            os::memory_bytes());
+}
+
+TEST(OsMachine, KnowsTheLimitOfAddressSpace) {
+  rlimit before = {};
+  ASSERT_EQ(0, getrlimit(RLIMIT_AS, &before));
+  EXPECT_EQ(before.rlim_cur == RLIM_INFINITY ? SIZE_MAX : before.rlim_cur, os::address_space_limit());
+  const rlimit limited = {rlim_t{1} << 46, before.rlim_max};
+  ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limited));
+  EXPECT_EQ(std::size_t{1} << 46, os::address_space_limit());
+  setrlimit(RLIMIT_AS, &before);
+}
+
+TEST(OsMachine, ProcessesDrawDifferentWords) {
+  if (std::getenv("HZ_UNIT_PRINT_WORD") != nullptr) {
+    std::printf("word=%llx\n", static_cast<unsigned long long>(os::random_word()));
+    return;
+  }
+  std::string words[3];
+  for (std::string& word : words) {
+    const ChildResult result = RunThisTestAgain({{"HZ_UNIT_PRINT_WORD", "1"}});
+    const std::size_t at = result.out.find("word=");
+    ASSERT_NE(std::string::npos, at) << result.out << result.err;
+    word = result.out.substr(at, result.out.find('\n', at) - at);
+  }
+  EXPECT_NE(words[0], words[1]);
+  EXPECT_NE(words[0], words[2]);
+  EXPECT_NE(words[1], words[2]);
+}
+
+TEST(OsMachine, ClockRuns) {
+  const std::uint64_t before = os::milliseconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  const std::uint64_t passed = os::milliseconds() - before;
+  EXPECT_GE(passed, 40u);
+  EXPECT_LT(passed, 60000u);
+}
+
+TEST(OsProcess, ThreadsHaveNumbers) {
+  EXPECT_EQ(static_cast<std::uint64_t>(getpid()), os::thread_id());
+  std::uint64_t other = 0;
+  std::thread([&] { other = os::thread_id(); }).join();
+  EXPECT_NE(0u, other);
+  EXPECT_NE(os::thread_id(), other);
+}
+
+TEST(OsProcess, WritesToStderr) {
+  Capture capture;
+  errno = kErrno;
+  os::write_error("one line\nand more", 9);
+  EXPECT_EQ(kErrno, errno);
+  EXPECT_EQ("one line\n", capture.Text());
+}
+
+TEST(OsProcess, NobodyListeningIsNoError) {
+  const int saved = dup(2);
+  close(2);
+  errno = kErrno;
+  os::write_error("lost", 4);
+  EXPECT_EQ(kErrno, errno);
+  dup2(saved, 2);
+  close(saved);
+}
+
+// A program may close its stderr before the last line is written.
+TEST(OsProcess, KeepsTheErrorStreamOutOfTheWay) {
+  Capture capture;
+  errno = kErrno;
+  os::keep_error_stream();
+  EXPECT_EQ(kErrno, errno);
+  const int low = dup(1);
+  EXPECT_LT(low, 100) << "programs count on low numbers";
+  close(low);
+  const int saved = dup(2);
+  close(2);
+  os::write_error("late\n", 5);
+  dup2(saved, 2);
+  close(saved);
+  EXPECT_EQ("late\n", capture.Text());
+}
+
+TEST(OsProcess, AbortAborts) { EXPECT_EXIT(os::abort_process(), ::testing::KilledBySignal(SIGABRT), ""); }
+
+TEST(OsEnvironment, CopiesValues) {
+  setenv("HZ_UNIT_TEST", "value", 1);
+  setenv("HZ_UNIT_TEST_LONGER", "other", 1);
+  char value[6] = "?";
+  errno = kErrno;
+  EXPECT_TRUE(os::environment("HZ_UNIT_TEST", value, sizeof value));
+  EXPECT_STREQ("value", value);
+  EXPECT_FALSE(os::environment("HZ_UNIT", value, sizeof value));
+  EXPECT_FALSE(os::environment("HZ_UNIT_TEST=", value, sizeof value));
+  EXPECT_FALSE(os::environment("HZ_UNIT_TEST", value, 5)) << "one byte short";
+  setenv("HZ_UNIT_TEST", "", 1);
+  EXPECT_TRUE(os::environment("HZ_UNIT_TEST", value, 1));
+  EXPECT_STREQ("", value);
+  EXPECT_EQ(kErrno, errno);
+}
+
+// The loader allocates before the C library has an environment.
+TEST(OsEnvironment, IsFoundBeforeTheLibraryHasIt) {
+  if (std::getenv("HZ_UNIT_EARLY") == nullptr) {
+    const ChildResult result = RunThisTestAgain(
+        {{"HZ_UNIT_LONG", std::string(2000, 'x')}, {"HZ_UNIT_EARLY", "found"}, {"HZ_UNIT_LAST", "last"}});
+    EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+    return;
+  }
+  char value[300] = "";
+  char** const saved = environ;
+  environ = nullptr;
+  const bool early = os::environment("HZ_UNIT_EARLY", value, sizeof value);
+  const std::string early_value = value;
+  const bool last = os::environment("HZ_UNIT_LAST", value, sizeof value);
+  const std::string last_value = value;
+  const bool missing = os::environment("HZ_UNIT_MISSING", value, sizeof value);
+  const bool part = os::environment("HZ_UNIT", value, sizeof value);
+  const bool short_of_room = os::environment("HZ_UNIT_EARLY", value, 5);
+  const bool longest = os::environment("HZ_UNIT_LONG", value, sizeof value);
+  environ = saved;
+  EXPECT_TRUE(early);
+  EXPECT_EQ("found", early_value);
+  EXPECT_TRUE(last);
+  EXPECT_EQ("last", last_value);
+  EXPECT_FALSE(missing);
+  EXPECT_FALSE(part);
+  EXPECT_FALSE(short_of_room);
+  EXPECT_FALSE(longest);
+}
+
+std::atomic<int> exits{0};
+unsigned exit_key = 0;
+
+void CountExit(void* state) {
+  if (++exits == 1) os::arm_exit_hook(exit_key, state);
+}
+
+TEST(OsHooks, ThreadExitIsToldAndMayBeToldAgain) {
+  ASSERT_TRUE(os::create_exit_hook(&CountExit, &exit_key));
+  int state = 0;
+  std::thread([&] { os::arm_exit_hook(exit_key, &state); }).join();
+  EXPECT_EQ(2, exits.load());
+  std::thread([] {}).join();
+  EXPECT_EQ(2, exits.load()) << "a thread that did not arm";
+  pthread_key_delete(exit_key);
+}
+
+TEST(OsHooks, NoMoreKeysIsNoCrash) {
+  std::vector<unsigned> keys;
+  unsigned key = 0;
+  while (keys.size() < 5000 && os::create_exit_hook(&CountExit, &key)) keys.push_back(key);
+  EXPECT_LT(keys.size(), 5000u);
+  for (unsigned k : keys) pthread_key_delete(k);
+}
+
+std::atomic<int> prepared{0}, resumed{0}, reborn{0};
+
+TEST(OsHooks, ForkIsTold) {
+  os::set_fork_hooks([] { ++prepared; }, [] { ++resumed; }, [] { ++reborn; });
+  const pid_t child = fork();
+  if (child == 0) _exit(prepared * 100 + resumed * 10 + reborn);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(101, WEXITSTATUS(status));
+  EXPECT_EQ(1, prepared.load());
+  EXPECT_EQ(1, resumed.load());
+  EXPECT_EQ(0, reborn.load());
+}
+
+TEST(OsWaiting, ReturnsAtOnceWhenTheWordHasChanged) {
+  const std::uint32_t word = 5;
+  errno = kErrno;
+  os::wait_on(&word, 4);
+  EXPECT_EQ(kErrno, errno);
+}
+
+TEST(OsWaiting, SleepsUntilWoken) {
+  std::atomic<std::uint32_t> word{0};
+  const auto* raw = reinterpret_cast<const std::uint32_t*>(&word);
+  std::thread sleeper([&] {
+    while (word.load() == 0) os::wait_on(raw, 0);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  word = 1;
+  os::wake_one(raw);
+  sleeper.join();
+  EXPECT_EQ(1u, word.load());
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The book of runs against a model that colours every row.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "box/source/run_table.hpp"
+#include "unit/region.hpp"
+
+namespace hz_test {
+namespace {
+
+using hz::RunTable;
+
+class RunTableTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kFirst = 7;
+  static constexpr std::uint32_t kEnd = 3000;
+  enum class Colour : char { kNever, kUsed, kClean, kDirty };
+
+  RunTableTest()
+      : memory_(kEnd * sizeof(RunTable::Row)), table_(std::make_unique<RunTable>()), rows_(kEnd, Colour::kNever) {
+    table_->open(memory_.bytes(), kFirst, kEnd);
+  }
+
+  // As the arena does it: from the free runs, or from the top.
+  std::uint32_t Acquire(std::uint32_t length, std::uint32_t alignment, std::size_t bias) {
+    std::uint32_t row = table_->find(length, alignment, bias);
+    if (row != 0) {
+      std::size_t dirty = 0;
+      for (std::uint32_t i = row; i < row + length; ++i) {
+        EXPECT_TRUE(rows_[i] == Colour::kClean || rows_[i] == Colour::kDirty) << "row " << i << " is not free";
+        dirty += rows_[i] == Colour::kDirty ? 1 : 0;
+      }
+      EXPECT_EQ(dirty, table_->use(row, length));
+    } else {
+      if (table_->top + length > kEnd || alignment != 1) return 0;
+      row = table_->top;
+      table_->top += length;
+      table_->mark_used(row, length);
+    }
+    EXPECT_EQ(0u, (row + bias) % alignment);
+    Paint(row, length, Colour::kUsed);
+    used_[row] = length;
+    return row;
+  }
+
+  void Release(std::uint32_t row, bool dirty) {
+    const std::uint32_t length = used_[row];
+    used_.erase(row);
+    table_->give(row, length, dirty ? length : 0);
+    Paint(row, length, dirty ? Colour::kDirty : Colour::kClean);
+  }
+
+  void Paint(std::uint32_t row, std::uint32_t length, Colour colour) {
+    for (std::uint32_t i = row; i < row + length; ++i) rows_[i] = colour;
+  }
+
+  static bool Free(Colour colour) { return colour == Colour::kClean || colour == Colour::kDirty; }
+
+  std::set<std::uint32_t> Listed(const RunTable::List* lists, bool dirty) const {
+    std::set<std::uint32_t> runs;
+    for (unsigned i = 0; i < RunTable::kLists; ++i) {
+      std::uint32_t previous = 0;
+      for (std::uint32_t row = lists[i].first; row != 0; row = table_->rows[row].next) {
+        EXPECT_EQ(i, RunTable::list_of(table_->rows[row].length));
+        EXPECT_EQ(previous, table_->rows[row].previous);
+        EXPECT_EQ(dirty, table_->rows[row].dirty != 0);
+        EXPECT_TRUE(runs.insert(row).second);
+        previous = row;
+      }
+      EXPECT_EQ(previous, lists[i].last);
+    }
+    return runs;
+  }
+
+  // Maximal runs of free rows are exactly the runs in the lists, with length and dirty count.
+  void ExpectAgreement() const {
+    std::set<std::uint32_t> dirty_runs;
+    std::set<std::uint32_t> clean_runs;
+    for (std::uint32_t row = kFirst; row < table_->top;) {
+      if (!Free(rows_[row])) {
+        ++row;
+        continue;
+      }
+      std::uint32_t length = 0;
+      std::uint32_t dirty = 0;
+      for (; row + length < table_->top && Free(rows_[row + length]); ++length) {
+        dirty += rows_[row + length] == Colour::kDirty ? 1 : 0;
+      }
+      ASSERT_EQ(length, table_->rows[row].length) << "not merged at " << row;
+      ASSERT_EQ(length, table_->rows[row + length - 1].length);
+      ASSERT_EQ(dirty, table_->rows[row].dirty);
+      (dirty != 0 ? dirty_runs : clean_runs).insert(row);
+      row += length;
+    }
+    ASSERT_EQ(dirty_runs, Listed(table_->dirty_runs, true));
+    ASSERT_EQ(clean_runs, Listed(table_->clean_runs, false));
+    for (const auto& [row, length] : used_) ASSERT_EQ(length, table_->rows[row].length);
+  }
+
+  void ExpectHeads() const {
+    for (std::uint32_t row = 0; row < kEnd; ++row) {
+      std::uint32_t head = 0;
+      auto after = used_.upper_bound(row);
+      if (after != used_.begin() && row < std::prev(after)->first + std::prev(after)->second)
+        head = std::prev(after)->first;
+      ASSERT_EQ(head, table_->head_of(row)) << row;
+    }
+  }
+
+  Region memory_;
+  std::unique_ptr<RunTable> table_;
+  std::vector<Colour> rows_;
+  std::map<std::uint32_t, std::uint32_t> used_;  // first row, length
+};
+
+TEST_F(RunTableTest, ListsPartitionAllLengths) {
+  unsigned before = 0;
+  for (std::size_t length = 1; length < (std::size_t{1} << 32); length += 1 + length / 1000) {
+    const unsigned list = RunTable::list_of(length);
+    ASSERT_GE(list, before) << length;
+    ASSERT_LE(list, before + 1) << length;
+    ASSERT_LT(list, RunTable::kLists) << length;
+    before = list;
+  }
+}
+
+TEST_F(RunTableTest, EmptyHasNothing) {
+  EXPECT_EQ(0u, table_->find(1, 1, 0));
+  EXPECT_EQ(0u, table_->oldest_dirty());
+  EXPECT_EQ(0u, table_->head_of(kFirst));
+}
+
+TEST_F(RunTableTest, DirtyRunsAreFoundFirst) {
+  const std::uint32_t a = Acquire(4, 1, 0);
+  Acquire(1, 1, 0);
+  const std::uint32_t b = Acquire(9, 1, 0);
+  Acquire(1, 1, 0);
+  Release(a, false);
+  Release(b, true);
+  EXPECT_EQ(b, table_->find(4, 1, 0)) << "no page fault there";
+  EXPECT_EQ(b, table_->oldest_dirty());
+}
+
+TEST_F(RunTableTest, NeighboursMergeOnBothSides) {
+  const std::uint32_t a = Acquire(3, 1, 0);
+  const std::uint32_t b = Acquire(4, 1, 0);
+  const std::uint32_t c = Acquire(5, 1, 0);
+  Acquire(1, 1, 0);
+  Release(a, true);
+  Release(c, false);
+  ExpectAgreement();
+  Release(b, true);
+  ExpectAgreement();
+  EXPECT_EQ(12u, table_->rows[a].length);
+  EXPECT_EQ(7u, table_->rows[a].dirty);
+  EXPECT_EQ(a, table_->find(12, 1, 0));
+  EXPECT_EQ(0u, table_->find(13, 1, 0));
+}
+
+TEST_F(RunTableTest, RandomAgainstTheModel) {
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    std::mt19937 random(seed);
+    const std::size_t bias = random() % 1000;
+    for (int step = 0; step < 4000; ++step) {
+      if (used_.empty() || random() % 100 < 52) {
+        const auto length = static_cast<std::uint32_t>(1 + (random() % 8 == 0 ? random() % 200 : random() % 12));
+        const std::uint32_t alignment = random() % 5 == 0 ? 1u << random() % 6 : 1u;
+        Acquire(length, alignment, bias);
+      } else {
+        auto at = used_.lower_bound(static_cast<std::uint32_t>(random() % kEnd));
+        Release((at == used_.end() ? used_.begin() : at)->first, random() % 2 == 0);
+      }
+      if (step % 20 == 0) ExpectAgreement();
+      if (step % 500 == 0) ExpectHeads();
+      if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "seed " << seed << ", step " << step;
+    }
+    while (!used_.empty()) Release(used_.begin()->first, random() % 2 == 0);
+    ExpectAgreement();
+    EXPECT_EQ(table_->top - kFirst, table_->rows[kFirst].length) << "all of it is one run again";
+  }
+}
+
+TEST_F(RunTableTest, TheOldestOfTheLongestIsPurgedFirst) {
+  std::vector<std::uint32_t> runs;
+  for (int i = 0; i < 4; ++i) {
+    runs.push_back(Acquire(i == 3 ? 6 : 3, 1, 0));
+    Acquire(1, 1, 0);
+  }
+  for (std::uint32_t row : runs) Release(row, true);
+  for (std::uint32_t expected : {runs[3], runs[0], runs[1], runs[2]}) {
+    const std::uint32_t row = table_->oldest_dirty();
+    ASSERT_EQ(expected, row);
+    table_->use(row, table_->rows[row].length);
+  }
+  EXPECT_EQ(0u, table_->oldest_dirty());
+}
+
+}  // namespace
+}  // namespace hz_test

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory that plays the part of free slots, chains made of it, and their contents. Called by tests of everything that
+// moves slots about.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/free_list.hpp"
+
+namespace hz_test {
+
+// `count` slots of `bytes` bytes, a multiple of 16. By default enough for whatever a shared list writes into a slot;
+// lists of smaller slots must get smaller ones, or it would not show when a list writes beyond them.
+class Slots {
+ public:
+  explicit Slots(std::size_t count, std::size_t bytes = 64)
+      : stride_(bytes / sizeof(hz::FreeSlot)), memory_(count * stride_) {}
+  std::size_t count() const { return memory_.size() / stride_; }
+  hz::FreeSlot* operator[](std::size_t i) { return &memory_[i * stride_]; }
+  std::size_t IndexOf(const void* slot) const {
+    return static_cast<std::size_t>(static_cast<const hz::FreeSlot*>(slot) - memory_.data()) / stride_;
+  }
+  hz::Chain ChainOf(std::size_t first, std::size_t count) {
+    hz::Chain chain;
+    for (std::size_t i = first; i < first + count; ++i) chain.push((*this)[i]);
+    return chain;
+  }
+
+ private:
+  std::size_t stride_;
+  std::vector<hz::FreeSlot> memory_;
+};
+
+inline std::vector<hz::FreeSlot*> Listed(const hz::Chain& chain) {
+  std::vector<hz::FreeSlot*> slots;
+  hz::FreeSlot* slot = chain.first;
+  for (unsigned i = 0; i < chain.count; ++i) {
+    slots.push_back(slot);
+    if (slot != chain.last) slot = slot->next;
+  }
+  return slots;
+}
+
+}  // namespace hz_test

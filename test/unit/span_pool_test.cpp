@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The span pool: its invariants after every step, how pages are carved. The contract of a pool covers the rest.
+#include "box/central/span_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "unit/region.hpp"
+
+namespace hz_test {
+namespace {
+
+using hz::Bin;
+using hz::SpanPool;
+
+constexpr unsigned kMost = hz::kPage / hz::kMinAlign;
+
+// The pool touches no slot, so its arena need not exist.
+class SpanPoolTest : public ::testing::TestWithParam<Bin> {
+ protected:
+  static constexpr std::size_t kGranules = 256;
+  static constexpr std::uintptr_t kBase = std::uintptr_t{1} << 40;
+
+  SpanPoolTest() : table_(kGranules * SpanPool::kTableBytesPerGranule), pool_(std::make_unique<SpanPool::Global>()) {
+    SpanPool::open(*pool_, kBase, table_.address(), kGranules);
+  }
+
+  static std::uintptr_t SpanAt(std::uint32_t row) { return kBase + row * hz::kGranule; }
+
+  bool Listed(std::uint32_t row, Bin bin) const {
+    std::uint32_t previous = 0;
+    for (std::uint32_t at = pool_->of_bin[bin].first; at != 0; at = pool_->spans[at].next) {
+      EXPECT_EQ(previous, pool_->spans[at].previous);
+      if (at == row) return true;
+      previous = at;
+    }
+    return false;
+  }
+
+  void ExpectInvariants(std::uint32_t row, Bin bin) const {
+    const SpanPool::Span& span = pool_->spans[row];
+    const std::uint64_t* words = pool_->bitmaps + row * SpanPool::kBitmapWords;
+    unsigned bits = 0;
+    for (unsigned w = 0; w < SpanPool::kBitmapWords; ++w) bits += static_cast<unsigned>(__builtin_popcountll(words[w]));
+    ASSERT_EQ(span.home, bits);
+    if (span.bin == 0) {
+      ASSERT_EQ(0u, bits) << "a bitmap is left clean";
+      ASSERT_FALSE(Listed(row, bin));
+      return;
+    }
+    ASSERT_EQ(bin, span.bin);
+    ASSERT_LE(span.carved, hz::bin_slots(bin));
+    ASSERT_EQ(span.home > 0 || span.carved < hz::bin_slots(bin), Listed(row, bin));
+    ASSERT_EQ(span.listed, Listed(row, bin));
+    ASSERT_TRUE(span.carved == 0 || span.home < span.carved) << "a span that nobody holds a slot of has left";
+  }
+
+  Region table_;
+  std::unique_ptr<SpanPool::Global> pool_;
+  void* slots_[2 * kMost] = {};
+};
+
+class EveryBin : public SpanPoolTest {
+ protected:
+  void ExpectWholePages(bool zeroed);
+};
+
+void EveryBin::ExpectWholePages(bool zeroed) {
+  const Bin bin = GetParam();
+  const std::size_t size = hz::bin_size(bin);
+  std::mt19937 random(bin);
+  SpanPool::adopt(*pool_, SpanAt(3), bin, 2, zeroed);
+  std::size_t carved = 0;
+  unsigned pages_known = 0;
+  while (carved < hz::bin_slots(bin)) {
+    const unsigned want = 1 + static_cast<unsigned>(random() % kMost);
+    const hz::Taken taken = SpanPool::take(*pool_, bin, 2, slots_, want);
+    ASSERT_EQ(SpanAt(3), taken.span);
+    ASSERT_TRUE(taken.fresh);
+    ASSERT_EQ(zeroed, taken.zeroed);
+    ASSERT_GE(taken.slots, 1u);
+    ASSERT_LE(taken.slots, std::max<std::size_t>(want, size < hz::kPage ? (hz::kPage + size - 1) / size : 1));
+    for (unsigned i = 0; i < taken.slots; ++i) ASSERT_EQ(SpanAt(3) + (carved + i) * size, hz::address(slots_[i]));
+    carved += taken.slots;
+    const auto last_page = static_cast<unsigned>((carved - 1) * size / hz::kPage);
+    ASSERT_EQ(last_page, taken.first_page + taken.pages - 1);
+    if (size >= hz::kPage) {
+      ASSERT_TRUE(!zeroed || taken.slots == 1) << "untouched pages are touched by the user or not at all";
+      continue;
+    }
+    ASSERT_LE(taken.first_page, pages_known) << "no page with a slot's start is left out";
+    pages_known = last_page + 1;
+    const bool all = carved == hz::bin_slots(bin);
+    ASSERT_TRUE(all || carved * size >= pages_known * hz::kPage) << "every slot that starts in a known page is out";
+    ExpectInvariants(3, bin);
+  }
+  EXPECT_EQ(0u, SpanPool::take(*pool_, bin, 2, slots_, 1).slots);
+}
+
+TEST_P(EveryBin, CarvesWholePagesAndNamesThem) { ExpectWholePages(true); }
+
+TEST_P(EveryBin, CarvesTouchedMemoryAlike) { ExpectWholePages(false); }
+
+TEST_P(EveryBin, RandomRoundTripsKeepTheInvariants) {
+  const Bin bin = GetParam();
+  constexpr std::uint32_t kRows[] = {5, 80, 200};
+  std::mt19937 random(bin);
+  for (std::uint32_t row : kRows) SpanPool::adopt(*pool_, SpanAt(row), bin, 0, false);
+  std::vector<void*> outside;
+  std::set<void*> held;
+  std::set<std::uint32_t> gone;
+  for (int step = 0; step < 400; ++step) {
+    const unsigned n = 1 + static_cast<unsigned>(random() % kMost);
+    if (random() % 2 == 0) {
+      const hz::Taken taken = SpanPool::take(*pool_, bin, static_cast<unsigned>(random() % 3), slots_, n);
+      for (unsigned i = 0; i < taken.slots; ++i) {
+        ASSERT_TRUE(held.insert(slots_[i]).second) << "handed out twice";
+        outside.push_back(slots_[i]);
+      }
+    } else {
+      std::shuffle(outside.begin(), outside.end(), random);
+      const std::size_t count = std::min<std::size_t>(n, outside.size());
+      std::vector<void*> back(outside.end() - static_cast<std::ptrdiff_t>(count), outside.end());
+      outside.resize(outside.size() - count);
+      std::vector<std::uintptr_t> emptied(count + 1);
+      for (void* slot : back) held.erase(slot);
+      const hz::Given given =
+          SpanPool::give(*pool_, bin, back.data(), static_cast<unsigned>(count), emptied.data(), back.data());
+      ASSERT_EQ(count, given.kept);
+      ASSERT_EQ(0u, given.rejected);
+      for (unsigned i = 0; i < given.emptied; ++i) {
+        const auto row = static_cast<std::uint32_t>((emptied[i] - kBase) / hz::kGranule);
+        for (void* slot : outside) ASSERT_FALSE(hz::address(slot) - SpanAt(row) < hz::kGranule) << "emptied too early";
+        ASSERT_TRUE(gone.insert(row).second);
+      }
+    }
+    for (std::uint32_t row : kRows) ExpectInvariants(row, bin);
+    for (std::uint32_t row : gone) SpanPool::adopt(*pool_, SpanAt(row), bin, 1, false);
+    gone.clear();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(SpanPool, EveryBin, ::testing::Range(Bin{1}, Bin{hz::kBins}),
+                         [](const auto& info) { return std::to_string(hz::bin_size(info.param)); });
+
+TEST_F(SpanPoolTest, TableHoldsARowAndABitmapPerGranule) {
+  EXPECT_EQ(hz::kGranule / hz::kMinAlign / 8, SpanPool::kBitmapBytes);
+  SpanPool::adopt(*pool_, SpanAt(kGranules - 1), 1, 0, true);
+  const auto* last = reinterpret_cast<const char*>(&pool_->spans[kGranules]);
+  EXPECT_LE(last, table_.bytes() + kGranules * SpanPool::kTableBytesPerGranule);
+  EXPECT_LE(reinterpret_cast<const char*>(pool_->bitmaps + kGranules * SpanPool::kBitmapWords),
+            reinterpret_cast<const char*>(pool_->spans));
+}
+
+TEST_F(SpanPoolTest, HomeComesBeforeCarving) {
+  const Bin bin = hz::scan_bin(1024);
+  SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
+  ASSERT_EQ(4u, SpanPool::take(*pool_, bin, 0, slots_, 4).slots);
+  std::uintptr_t emptied[1];
+  void* back = slots_[2];
+  SpanPool::give(*pool_, bin, &back, 1, emptied, &back);
+  const hz::Taken taken = SpanPool::take(*pool_, bin, 0, slots_, 4);
+  EXPECT_EQ(1u, taken.slots) << "one kind of slot per take: fresh ones need no audit";
+  EXPECT_FALSE(taken.fresh);
+  EXPECT_FALSE(taken.zeroed);
+  EXPECT_EQ(back, slots_[0]);
+}
+
+TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::uint32_t row = bin * 3;
+    SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
+    const unsigned first = SpanPool::take(*pool_, bin, 0, slots_, 1).slots;
+    if (first < hz::bin_slots(bin)) SpanPool::take(*pool_, bin, 0, slots_ + first, 1);
+    std::uintptr_t emptied[1];
+    void* back = slots_[0];
+    if (SpanPool::give(*pool_, bin, &back, 1, emptied, &back).emptied != 0) continue;  // its only slot
+    const hz::Taken same = SpanPool::take(*pool_, bin, 0, slots_, 1);
+    ASSERT_EQ(0u, same.pages) << "the owner has not changed";
+    back = slots_[0];
+    SpanPool::give(*pool_, bin, &back, 1, emptied, &back);
+    const hz::Taken taken = SpanPool::take(*pool_, bin, 7, slots_, 1);
+    ASSERT_EQ(1u, taken.slots);
+    EXPECT_EQ(0u, taken.first_page);
+    EXPECT_EQ((pool_->spans[row].carved - 1) * hz::bin_size(bin) / hz::kPage + 1, taken.pages) << hz::bin_size(bin);
+    EXPECT_EQ(7u, pool_->spans[row].owner);
+  }
+}
+
+TEST_F(SpanPoolTest, TwiceInOneBatchIsRejectedOnce) {
+  SpanPool::adopt(*pool_, SpanAt(1), 4, 0, true);
+  const unsigned out = SpanPool::take(*pool_, 4, 0, slots_, 1).slots;
+  ASSERT_GT(out, 2u);
+  void* back[] = {slots_[0], slots_[1], slots_[0], slots_[1]};
+  std::uintptr_t emptied[4];
+  const hz::Given given = SpanPool::give(*pool_, 4, back, 4, emptied, back);
+  EXPECT_EQ(2u, given.kept);
+  EXPECT_EQ(2u, given.rejected);
+  EXPECT_EQ(slots_[0], back[0]);
+  EXPECT_EQ(slots_[1], back[1]);
+  ExpectInvariants(1, 4);
+}
+
+TEST_F(SpanPoolTest, TwiceIsRejectedEvenIfTheFirstEmptiedTheSpan) {
+  const Bin bin = hz::kLastBin;
+  SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
+  ASSERT_EQ(1u, SpanPool::take(*pool_, bin, 0, slots_, 1).slots);
+  void* back[] = {slots_[0], slots_[0]};
+  std::uintptr_t emptied[2];
+  const hz::Given given = SpanPool::give(*pool_, bin, back, 2, emptied, back);
+  EXPECT_EQ(1u, given.emptied);
+  EXPECT_EQ(1u, given.rejected);
+  ExpectInvariants(1, bin);
+}
+
+TEST_F(SpanPoolTest, WhatWasNeverHandedOutOrIsOfAnotherClassIsRejected) {
+  const Bin bin = hz::scan_bin(512);
+  SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
+  const unsigned out = SpanPool::take(*pool_, bin, 0, slots_, 1).slots;
+  std::uintptr_t emptied[1];
+  void* beyond = hz::pointer(SpanAt(1) + out * 512);
+  EXPECT_EQ(1u, SpanPool::give(*pool_, bin, &beyond, 1, emptied, &beyond).rejected);
+  void* other_span = hz::pointer(SpanAt(2));
+  EXPECT_EQ(1u, SpanPool::give(*pool_, bin, &other_span, 1, emptied, &other_span).rejected);
+  void* other_class = slots_[0];
+  EXPECT_EQ(1u, SpanPool::give(*pool_, bin + 4, &other_class, 1, emptied, &other_class).rejected);
+  ExpectInvariants(1, bin);
+}
+
+}  // namespace
+}  // namespace hz_test
