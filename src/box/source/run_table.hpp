@@ -89,8 +89,9 @@ struct RunTable {
   std::uint32_t head_of(std::uint32_t row) const {
     if (row < first || row >= top || rows[row].state != State::kUsed) return 0;
     const std::uint32_t head = rows[row].head;
-    // The inner rows of free runs are stale, so the head has to agree.
-    return rows[head].state == State::kUsed && row - head < rows[head].length ? head : 0;
+    // The inner rows of free runs are stale, so the head has to agree: in use, a head itself, and long enough.
+    const bool agrees = rows[head].state == State::kUsed && rows[head].head == head && row - head < rows[head].length;
+    return agrees ? head : 0;
   }
 
   // Rows in use become free, all of them dirty or none, and merge with free neighbours.
