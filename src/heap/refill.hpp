@@ -57,7 +57,7 @@ struct Boundary {
     const unsigned count = Front::count(t.front, bin);
     if (count >= capacity) {
       const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
-      put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - keep)));
+      put_loose(t, bin, H::audited(t, bin, Front::drain(t.front, bin, count - keep)));
       H::purge_if_due(t);
     }
     Front::check(t.front, bin);
@@ -65,7 +65,7 @@ struct Boundary {
     Front::turn_away(t.front, bin);
     Chain chain;  // this thread caches nothing of the class
     chain.push(static_cast<FreeSlot*>(slot));
-    put_loose(t, t.owner, bin, chain);
+    put_loose(t, bin, chain);
     H::purge_if_due(t);
   }
 
@@ -103,7 +103,7 @@ struct Boundary {
       if (to_spans) {
         H::go_home(t, bin, chain);
       } else {
-        put_loose(t, t.owner, bin, chain);
+        put_loose(t, bin, chain);
       }
     }
   }
@@ -135,7 +135,7 @@ struct Boundary {
       t.capacity_bytes -= (capacity - less) * bin_size(bin);
       Retain::bins_shrunk(S::global.retain, (capacity - less) * bin_size(bin));
       const unsigned count = Front::count(t.front, bin);
-      if (count > less) put_loose(t, t.owner, bin, H::audited(t, bin, Front::drain(t.front, bin, count - less)));
+      if (count > less) put_loose(t, bin, H::audited(t, bin, Front::drain(t.front, bin, count - less)));
       return;
     }
   }
@@ -236,12 +236,12 @@ struct Boundary {
     return true;
   }
 
-  static void put_loose(Thread& t, unsigned owner, Bin bin, const Chain& chain) {
+  static void put_loose(Thread& t, Bin bin, const Chain& chain) {
     if (chain.count == 0) return;
     const std::size_t bytes = chain.count * bin_size(bin);
     if (Retain::may_wait(S::global.retain)) {
       Retain::loose_added(S::global.retain, bytes);
-      Central::give(S::global.central, owner, bin, chain);
+      Central::give(S::global.central, t.owner, bin, chain);
       return;
     }
     H::go_home(t, bin, chain);
