@@ -12,7 +12,7 @@ set(HZ_EXPORTS_MAP "${HZ_SOURCE_DIR}/export/exports.map")
 set(HZ_COMPILE_OPTIONS
   -Wall -Wextra -Wshadow -Wconversion
   $<$<BOOL:${HZ_WERROR}>:-Werror>
-  $<$<NOT:$<CONFIG:Debug>>:-O2> -g
+  $<$<NOT:$<CONFIG:Debug>>:-O2> -g -gdwarf-4  # what valgrind 3.19 can read, whatever the compiler
   -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics
   -ftls-model=initial-exec -fno-plt -fno-semantic-interposition
   -fno-builtin  # or a compiler turns our calloc into a call of calloc

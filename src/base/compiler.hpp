@@ -51,6 +51,17 @@ HZ_INLINE void pause() {
 #endif
 }
 
+// Decrements in memory; whether the result is negative. gcc does it in one instruction and a jump, clang 14 in five.
+HZ_INLINE bool decrement_below_zero(int& value) {
+#if defined(__clang__) && defined(__x86_64__)
+  bool negative;
+  __asm__("subl $1, %0" : "+m"(value), "=@ccs"(negative));
+  return negative;
+#else
+  return --value < 0;
+#endif
+}
+
 // An invariant of ours, not of the caller: checked in debug builds only.
 HZ_INLINE void check(bool holds) {
   if constexpr (kDebug) {

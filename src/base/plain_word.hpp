@@ -24,6 +24,14 @@ class OwnerWord {
     }
   }
   HZ_INLINE void set(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
+  // add(-1) < 0
+  HZ_INLINE bool take_one_too_many() {
+    if constexpr (kThreadSanitizer) {
+      return add(-1) < 0;
+    } else {
+      return decrement_below_zero(value_);
+    }
+  }
 
   // Any thread; some recent value.
   HZ_INLINE T peek() const { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }

@@ -16,7 +16,7 @@
 
 namespace hz {
 
-using Bin = unsigned;
+using Bin = std::size_t;  // the machine word: it indexes without a further instruction
 
 inline constexpr std::size_t kSmallMax = 2 * kKiB;
 inline constexpr std::size_t kMediumMax = 64 * kKiB;
@@ -48,7 +48,7 @@ consteval ClassTables make_class_tables() {
   for (std::size_t i = 0; i < t.bin_of.size(); ++i)
     t.bin_of[i] = static_cast<std::uint8_t>(scan_bin((i + 1) * kMinAlign));
   for (Bin bin = 1; bin < kBins; ++bin) {
-    const unsigned step = bin - 1;
+    const std::size_t step = bin - 1;
     const std::size_t size = step < 8 ? (step + 1) * kMinAlign : (5 + (step & 3)) << (((step - 8) >> 2) + 5);
     t.size[bin] = static_cast<std::uint32_t>(size);
     const std::uint64_t divisor = size < kGranule ? size : kGranule;

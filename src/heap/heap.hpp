@@ -45,8 +45,9 @@ struct Heap {
   HZ_INLINE static void free(void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
     Thread& t = *S::tls.fast;
-    const Bin bin = Route::local_bin(tag, t.route);
-    if (HZ_UNLIKELY(bin > kLastBin)) return free_elsewhere(block);
+    const Tag local = Route::local_bin(tag, t.route);
+    if (HZ_UNLIKELY(local > kLastBin)) return free_elsewhere(block);
+    const Bin bin = static_cast<Bin>(local);
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
     if (HZ_UNLIKELY(!Front::admit(t.front, bin))) return free_full(block);
     Guard::on_free(t.guard, block);

@@ -28,7 +28,7 @@ struct LinkedBins {
   }
 
   // In two steps, so that the hot one is a single decrement of memory.
-  HZ_INLINE static bool admit(PerThread& t, Bin bin) { return HZ_LIKELY(t.room[bin].add(-1) >= 0); }
+  HZ_INLINE static bool admit(PerThread& t, Bin bin) { return HZ_LIKELY(!t.room[bin].take_one_too_many()); }
   static void turn_away(PerThread& t, Bin bin) { t.room[bin].add(1); }
 
   HZ_INLINE static void put(PerThread& t, Bin bin, void* p) {

@@ -56,7 +56,7 @@ struct DenseBank {
       for (; at_ < end_; ++at_) {
         Chain& open = thread_.bank[at_ / kBins][at_ % kBins];
         if (open.count == 0) continue;
-        out = {at_ / kBins, at_ % kBins, open};
+        out = {static_cast<unsigned>(at_ / kBins), at_ % kBins, open};
         open = {};
         thread_.bytes.add(-(std::size_t{out.slots.count} * bin_size(out.bin)));
         return true;
@@ -66,7 +66,7 @@ struct DenseBank {
 
    private:
     PerThread& thread_;
-    unsigned at_, end_;
+    std::size_t at_, end_;
   };
 };
 

@@ -22,8 +22,8 @@ concept RouteContract = requires(typename R::Global& g, const typename R::Global
   { R::clear(g, at, bytes) } -> std::same_as<void>;             // nothing here is handed out any more
   { R::bin(tag) } -> std::same_as<Bin>;
   { R::owner(tag) } -> std::same_as<unsigned>;
-  { R::join(thread, owner) } -> std::same_as<void>;    // this thread frees for `owner`
-  { R::local_bin(tag, thread) } -> std::same_as<Bin>;  // hot; 0 or above kLastBin unless the slot is ours
+  { R::join(thread, owner) } -> std::same_as<void>;                // this thread frees for `owner`
+  { R::local_bin(tag, thread) } -> std::same_as<typename R::Tag>;  // hot; 0 or above kLastBin unless the slot is ours
 };
 
 }  // namespace hz

@@ -13,9 +13,10 @@
 namespace hz {
 
 struct PageTag {
-  using Tag = std::uint32_t;
+  using Tag = std::uint64_t;  // a word of the table, widened: it serves as an index without a further instruction
+  using Word = std::uint32_t;
 
-  static constexpr std::size_t kTableBytesPerGranule = kPagesPerGranule * sizeof(Tag);
+  static constexpr std::size_t kTableBytesPerGranule = kPagesPerGranule * sizeof(Word);
   static constexpr unsigned kBinBits = 8;
   static_assert(kHugeBin < (1U << kBinBits));
 
@@ -48,21 +49,22 @@ struct PageTag {
   }
   static void clear(Global& g, std::uintptr_t at, std::size_t bytes) { fill(g, at, bytes, 0); }
 
-  HZ_INLINE static Bin bin(Tag tag) { return tag & ((1U << kBinBits) - 1); }
-  HZ_INLINE static unsigned owner(Tag tag) { return (tag >> kBinBits) - 1; }
+  HZ_INLINE static Bin bin(Tag tag) { return static_cast<Bin>(tag & ((1U << kBinBits) - 1)); }
+  HZ_INLINE static unsigned owner(Tag tag) { return static_cast<unsigned>(tag >> kBinBits) - 1; }
 
   static void join(PerThread& thread, unsigned owner) { thread.mine = (static_cast<Tag>(owner) + 1) << kBinBits; }
-  HZ_INLINE static Bin local_bin(Tag tag, const PerThread& thread) { return tag ^ thread.mine; }
+  HZ_INLINE static Tag local_bin(Tag tag, const PerThread& thread) { return tag ^ thread.mine; }
 
  private:
-  HZ_INLINE static std::atomic<Tag>* table(std::uintptr_t base) { return reinterpret_cast<std::atomic<Tag>*>(base); }
+  HZ_INLINE static std::atomic<Word>* table(std::uintptr_t base) { return reinterpret_cast<std::atomic<Word>*>(base); }
 
   // `at` lies on a page; a last page in part counts whole. The block's hand-over to the user orders these stores.
   static void fill(Global& g, std::uintptr_t at, std::size_t bytes, Tag tag) {
     const std::uintptr_t base = g.base.get();
     const std::uintptr_t first = (at - base) >> kPageShift;
     const std::uintptr_t end = (at - base + bytes + kPage - 1) >> kPageShift;
-    for (std::uintptr_t page = first; page < end; ++page) table(base)[page].store(tag, std::memory_order_relaxed);
+    for (std::uintptr_t page = first; page < end; ++page)
+      table(base)[page].store(static_cast<Word>(tag), std::memory_order_relaxed);
   }
 };
 
