@@ -20,7 +20,7 @@ struct Box {
   static Bin bin(Tag);
   static unsigned owner(Tag);
   static void join(PerThread&, unsigned);
-  static Bin local_bin(Tag, const PerThread&);
+  static Tag local_bin(Tag, const PerThread&);
 };
 
 static_assert(RouteContract<Box>);
