@@ -23,7 +23,7 @@
 namespace hz {
 
 struct Hysteresis {
-  static constexpr std::size_t kFloor = 1 * kMiB;
+  static constexpr std::size_t kFloor = 4 * kMiB;
   static constexpr std::size_t kDefaultPercent = 125;
   static constexpr unsigned kDecayShift = 3;
   static constexpr std::uint64_t kDecayMilliseconds = 100;
