@@ -28,7 +28,7 @@ inline constexpr std::size_t kMinAlign = 16;
 HZ_INLINE constexpr Bin scan_bin(std::size_t size) {
   const std::size_t m = size - 1;
   const unsigned b = log2_floor(m | 64);
-  return static_cast<Bin>(m >> (b - 2)) + (b - 6) * 4 + 1;
+  return (m >> (b - 2)) + Bin{b - 6} * 4 + 1;
 }
 
 inline constexpr Bin kLastSmallBin = scan_bin(kSmallMax);

@@ -98,7 +98,7 @@ bool move_pages(void* from, void* to, std::size_t bytes) {
   const KeepErrno keep;
   if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return true;
   // A failure may have unmapped the target already.
-  mmap(to, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0);
+  remap_fresh(to, bytes);
   return false;
 }
 

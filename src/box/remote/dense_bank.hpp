@@ -49,8 +49,8 @@ struct DenseBank {
    public:
     Sweep(PerThread& thread, bool everything)
         : thread_(thread),
-          at_(everything ? 0 : thread.full_owner * kBins + thread.full_bin),
-          end_(everything ? kOwners * kBins : at_ + 1) {}
+          at_(everything ? 0 : Bin{thread.full_owner} * kBins + thread.full_bin),
+          end_(everything ? Bin{kOwners} * kBins : at_ + 1) {}
 
     bool next(Parcel& out) {
       for (; at_ < end_; ++at_) {

@@ -57,7 +57,7 @@ struct SparseRing {
         const Entry entry = thread_.entries[--thread_.count];
         const unsigned owner = static_cast<unsigned>(entry >> kOwnerShift);
         const Bin bin = static_cast<Bin>(entry >> kBinShift & 0xFF);
-        Parcel& place = open_[(owner * kBins + bin) % kPlaces];
+        Parcel& place = open_[(Bin{owner} * kBins + bin) % kPlaces];
         const bool evict = place.slots.count != 0 && (place.owner != owner || place.bin != bin || is_full(place));
         if (evict) out = place;
         if (evict || place.slots.count == 0) place = {owner, bin, {}};
