@@ -64,7 +64,7 @@ struct Stats {
     os::Message m;
     m.text(json ? "{\"hz\":\"stats\",\"line\":\"" : "hz: stats line=").text(Line::kName);
     m.text(json ? "\",\"version\":\"" : " version=").text(HZ_VERSION);
-    m.text(json ? "\",\"build\":\"" : " build=").text(kBuildKind).text("/").text(compiler()).text(json ? "\"" : "");
+    m.text(json ? "\",\"build\":\"" : " build=").text(kBuildKind).text("/").word(kCompiler).text(json ? "\"" : "");
     const auto* values = reinterpret_cast<const std::uint64_t*>(&s);
     for (std::size_t i = 0; i < kFields; ++i) {
       m.text(json ? ",\"" : " ").text(kNames[i]).text(json ? "\":" : "=").decimal(values[i]);
@@ -82,14 +82,6 @@ struct Stats {
   static_assert(sizeof kNames / sizeof kNames[0] == kFields);
 
   static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }
-
-  // Up to the first blank: the value of a key=value pair has none.
-  static const char* compiler() {
-    static char text[32];
-    std::size_t n = 0;
-    for (const char* c = kCompiler; *c != 0 && *c != ' ' && n < sizeof text - 1; ++c) text[n++] = *c;
-    return text;
-  }
 
   static void add(Thread& t, std::uint64_t* sums, std::size_t& cached) {
     const typename S::Hold hold(t.lock);

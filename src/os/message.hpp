@@ -17,6 +17,11 @@ class Message {
     while (*s != 0) put(*s++);
     return *this;
   }
+  // Up to the first blank: the value of a key=value pair has none.
+  Message& word(const char* s) {
+    while (*s != 0 && *s != ' ') put(*s++);
+    return *this;
+  }
   Message& decimal(std::uint64_t n) { return number(n, 10); }
   Message& hex(std::uint64_t n) { return number(n, 16); }
 
