@@ -75,6 +75,7 @@ typedef struct hz_stats_t {
   uint64_t bytes_metadata; /* the heap's own, touched */
   uint64_t bytes_peak;     /* highest bytes in spans so far */
   uint64_t threads;        /* thread heaps alive */
+  uint64_t revocations;    /* times that an idle thread's cache was taken back */
 } hz_stats_t;
 
 /* Fill *out; `size` is sizeof(hz_stats_t) as the caller knows it (older callers get their prefix). */

@@ -24,6 +24,23 @@ class OwnerWord {
     }
   }
   HZ_INLINE void set(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
+  // Release: what was written before is visible to who sees this.
+  HZ_INLINE void set_last(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
+  // Owner only: peek() and set(), as operands of other instructions.
+  HZ_INLINE T get() const {
+    if constexpr (kThreadSanitizer) {
+      return peek();
+    } else {
+      return value_;
+    }
+  }
+  HZ_INLINE void put(T value) {
+    if constexpr (kThreadSanitizer) {
+      set(value);
+    } else {
+      value_ = value;
+    }
+  }
   // add(-1) < 0
   HZ_INLINE bool take_one_too_many() {
     if constexpr (kThreadSanitizer) {
@@ -33,11 +50,17 @@ class OwnerWord {
     }
   }
 
+  // Any thread that has stopped the owner from writing, but for one store that may be on its way: what was there, or
+  // what is there after that store.
+  T take(T value) { return __atomic_exchange_n(&value_, value, __ATOMIC_ACQ_REL); }
+
   // Any thread; some recent value.
   HZ_INLINE T peek() const { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }
+  // Acquire: pairs with set_last().
+  HZ_INLINE T peek_first() const { return __atomic_load_n(&value_, __ATOMIC_ACQUIRE); }
 
  private:
-  T value_ = 0;
+  T value_ = T{};
 };
 
 // Written once, when the heap opens; read by any thread before and after.

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "heap/huge.hpp"
-#include "heap/thread.hpp"
+#include "heap/purger.hpp"
 
 namespace hz {
 
@@ -36,7 +36,7 @@ struct Heap {
     const std::size_t last = size - 1;  // of size 0: out of the table
     if (HZ_UNLIKELY(last >= kTableMax)) return malloc_above_table(size);
     const Bin bin = kClasses.bin_of[last / kMinAlign];
-    void* slot = Front::pop(S::tls.fast->front, bin);
+    void* slot = Front::pop(S::fast().front, bin);
     if (HZ_UNLIKELY(slot == nullptr)) return malloc_slow(size);
     Guard::on_alloc(slot);
     return slot;
@@ -44,13 +44,17 @@ struct Heap {
 
   HZ_INLINE static void free(void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
-    Thread& t = *S::tls.fast;
+    Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
     if (HZ_UNLIKELY(local > kLastBin)) return free_elsewhere(block);
     const Bin bin = static_cast<Bin>(local);
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
-    if (HZ_UNLIKELY(!Front::admit(t.front, bin))) return free_full(block);
     Guard::on_free(t.guard, block);
+    if (HZ_UNLIKELY(!Front::admit(t.front, bin))) {
+      Front::turn_away(t.front, bin);
+      Guard::on_alloc(block);
+      return free_slow(block);
+    }
     Front::put(t.front, bin, block);
   }
 
@@ -58,7 +62,7 @@ struct Heap {
 
   HZ_SLOW static void* malloc_above_table(std::size_t size) {
     if (size - 1 >= kLargeMax) return malloc_slow(size);
-    void* slot = Front::pop(S::tls.fast->front, scan_bin(size));
+    void* slot = Front::pop(S::fast().front, scan_bin(size));
     if (slot == nullptr) return malloc_slow(size);
     Guard::on_alloc(slot);
     return slot;
@@ -74,7 +78,7 @@ struct Heap {
     if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
     const Bin bin = bin_for(bytes);
     bool zeroed = false;
-    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::tls.fast->front, bin);
+    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
     if (slot != nullptr) {
       Guard::on_alloc(slot);
     } else {
@@ -88,7 +92,7 @@ struct Heap {
   static void* aligned(std::size_t alignment, std::size_t size) {
     if (size > PTRDIFF_MAX) return nullptr;
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
-    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::tls.fast->front, bin);
+    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
     if (slot != nullptr) {
       Guard::on_alloc(slot);
       return slot;
@@ -147,6 +151,7 @@ struct Heap {
   static bool trim(std::size_t pad) {
     if (!Threads<Line>::open()) return false;
     Threads<Line>::collect_leftovers();
+    Revocation<Line>::revoke_others();
     Entered here;
     return B::reclaim(here.thread(), pad) != 0;
   }
@@ -171,9 +176,18 @@ struct Heap {
   }
 
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
+    void* block = allocate_here(bin, size, alignment, zeroed);
+    // What other threads cache may be what is missing.
+    if (HZ_UNLIKELY(block == nullptr) && Revocation<Line>::revoke_others())
+      block = allocate_here(bin, size, alignment, zeroed);
+    Purger<Line>::start_if_worth();
+    return HZ_LIKELY(block != nullptr) ? block : no_memory();
+  }
+
+  static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     Entered here;
     Thread& t = here.thread();
-    if (!Threads<Line>::is_open()) return no_memory();
+    if (!Threads<Line>::is_open()) return nullptr;
     void* block = nullptr;
     if (bin == kHugeBin) {
       block = H::allocate(t, size, alignment, zeroed);
@@ -185,8 +199,7 @@ struct Heap {
         block = B::refill(t, bin, zeroed);
       }
     }
-    if (block == nullptr) return no_memory();
-    count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
+    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
     return block;
   }
 
@@ -199,17 +212,25 @@ struct Heap {
   HZ_SLOW static void free_elsewhere(void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
     const Bin bin = Route::bin(tag);
-    Thread& t = *S::tls.fast;
+    Thread& t = S::fast();
     if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin)))
       return free_slow(block);
-    if (HZ_UNLIKELY(!Remote::admit(t.remote, Route::owner(tag), bin))) return free_slow(block);
-    Guard::on_free(t.guard, block);
-    Remote::defer(t.remote, Route::owner(tag), bin, block);
+    if (HZ_UNLIKELY(!deferred(t, Route::owner(tag), bin, block))) free_slow(block);
   }
 
-  HZ_SLOW static void free_full(void* block) {
-    Front::turn_away(S::tls.fast->front, Route::bin(Route::find(S::global.route, address(block))));
-    free_slow(block);
+  // The outbox is ours while the flag is up and we still see our own state after that: see revoke.hpp.
+  HZ_INLINE static bool deferred(Thread& t, unsigned owner, Bin bin, void* block) {
+    t.deferring.put(true);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const bool admitted = HZ_LIKELY(&S::fast() == &t) && Remote::admit(t.remote, owner, bin);
+    if (admitted) {
+      Guard::on_free(t.guard, block);
+      Remote::defer(t.remote, owner, bin, block);
+    }
+    // Release: whoever finds the flag down finds the outbox as we left it.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t.deferring.set_last(false);
+    return admitted;
   }
 
   HZ_SLOW static void free_slow(void* block) {

@@ -62,6 +62,13 @@ struct Home {
       purge(t, Retain::dirty_target(S::global.retain));
   }
 
+  // Whether a slot of the class lies there; any pointer may be asked about.
+  static bool is_slot(const FreeSlot* slot, Bin bin) {
+    const std::uintptr_t at = address(slot);
+    return Route::bin(Route::find(S::global.route, at)) == bin &&
+           is_slot_start(bin, static_cast<std::uint16_t>(at & (kGranule - 1)));
+  }
+
  private:
   static void retire(Thread& t, Bin bin, std::uintptr_t span) {
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
@@ -83,12 +90,6 @@ struct Home {
       slot = next;
     }
     return kept;
-  }
-
-  static bool is_slot(const FreeSlot* slot, Bin bin) {
-    const std::uintptr_t at = address(slot);
-    return Route::bin(Route::find(S::global.route, at)) == bin &&
-           is_slot_start(bin, static_cast<std::uint16_t>(at & (kGranule - 1)));
   }
 };
 

@@ -16,6 +16,7 @@ enum class StatsFormat : std::uint8_t { kNone, kText, kJson };
 struct Options {
   StatsFormat stats = StatsFormat::kNone;
   bool report_only = false;
+  bool background = true;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 125;
 
@@ -26,7 +27,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, const char* value);
   };
-  static const Knob kKnobs[4];
+  static const Knob kKnobs[5];
 
   static Options read() {
     Options options;
@@ -69,6 +70,11 @@ struct Options {
     o.report_only = report;
     return true;
   }
+  static bool set_background(Options& o, const char* value) {
+    if (same(value, "0")) return o.background = false, true;
+    if (same(value, "1")) return o.background = true, true;
+    return false;
+  }
   static bool set_thread_cache(Options& o, const char* value) {
     return parse(value, 1, std::size_t{1} << 32, o.thread_cache);
   }
@@ -108,10 +114,12 @@ struct Options {
   }
 };
 
-inline constexpr Options::Knob Options::kKnobs[4] = {
+inline constexpr Options::Knob Options::kKnobs[5] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
+    {"background", "HZ_BACKGROUND", "0, 1", "whether a thread of its own may return memory while the program is idle",
+     set_background},
     {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes",
      set_retain},
 };

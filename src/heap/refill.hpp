@@ -90,7 +90,7 @@ struct Boundary {
   // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
+    vacate_all(t);
     return H::purge(t, keep_dirty);
   }
 
@@ -105,6 +105,42 @@ struct Boundary {
       } else {
         put_loose(t, bin, chain);
       }
+    }
+  }
+
+  // What is in the outbox goes to where its owners find it, all of it or what made it full.
+  static void send(Thread& t, bool everything) {
+    typename Remote::Sweep sweep(t.remote, everything);
+    Parcel parcel;
+    while (sweep.next(parcel)) {
+      parcel.slots = H::audited(t, parcel.bin, parcel.slots);
+      if (parcel.slots.count == 0) continue;
+      if (!Retain::may_wait(S::global.retain)) {
+        H::go_home(t, parcel.bin, parcel.slots);
+        continue;
+      }
+      Retain::loose_added(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
+      Observe::count(t.observe, Event::kRemoteSent, parcel.slots.count);
+      Remote::send(S::global.remote, parcel);
+    }
+  }
+
+  static void vacate_all(Thread& t) {
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
+  }
+
+  // More waits loose than may: a bounded part of what waits goes home, first what waits for this thread's owner, then
+  // list by list in turn.
+  static void relieve(Thread& t) {
+    constexpr unsigned kLists = Remote::kOwners * kBins;
+    constexpr unsigned kLooks = 2 * kBins;
+    if (Retain::may_wait(S::global.retain)) return;
+    unsigned room = 4 * kBatch;
+    const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
+    for (unsigned i = 0; i < kBins && room != 0; ++i) room = relieve_list(t, t.owner, (at + i) % kBins, room);
+    for (unsigned i = 0; i < kLooks && room != 0; ++i) {
+      const unsigned list = (at + i) % kLists;
+      room = relieve_list(t, list / kBins, list % kBins, room);
     }
   }
 
@@ -140,22 +176,6 @@ struct Boundary {
     }
   }
 
-  static void send(Thread& t, bool everything) {
-    typename Remote::Sweep sweep(t.remote, everything);
-    Parcel parcel;
-    while (sweep.next(parcel)) {
-      parcel.slots = H::audited(t, parcel.bin, parcel.slots);
-      if (parcel.slots.count == 0) continue;
-      if (!Retain::may_wait(S::global.retain)) {
-        H::go_home(t, parcel.bin, parcel.slots);
-        continue;
-      }
-      Retain::loose_added(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
-      Observe::count(t.observe, Event::kRemoteSent, parcel.slots.count);
-      Remote::send(S::global.remote, parcel);
-    }
-  }
-
   // First slot to the caller, the rest into the bin; nullptr if the chain is empty.
   static void* stock(Thread& t, Bin bin, const Chain& chain) {
     if (chain.count == 0) return nullptr;
@@ -175,6 +195,14 @@ struct Boundary {
     }
     if (chain.count != 0) Retain::loose_taken(S::global.retain, chain.count * bin_size(bin));
     return chain;
+  }
+
+  // What is left of `room` slots.
+  static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
+    if (bin == 0) return room;
+    const Chain chain = take_loose(t, owner, bin, kBatch);
+    if (chain.count != 0) H::go_home(t, bin, chain);
+    return chain.count < room ? room - chain.count : 0;
   }
 
   // Sends home what waits for an owner.
@@ -246,24 +274,6 @@ struct Boundary {
     }
     H::go_home(t, bin, chain);
     relieve(t);
-  }
-
-  // More waits loose than may: besides what was not added, a bounded part of what waits goes home, list by list in
-  // turn.
-  static void relieve(Thread& t) {
-    constexpr unsigned kLists = Remote::kOwners * kBins;
-    constexpr unsigned kLooks = 2 * kBins;
-    constexpr unsigned kMostSlots = 4 * kBatch;
-    if (Retain::may_wait(S::global.retain)) return;
-    unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
-    unsigned sent = 0;
-    for (unsigned i = 0; i < kLooks && sent < kMostSlots; ++i, ++at) {
-      const unsigned list = at % kLists;
-      if (list % kBins == 0) continue;
-      const Chain chain = take_loose(t, list / kBins, list % kBins, kBatch);
-      if (chain.count != 0) H::go_home(t, list % kBins, chain);
-      sent += chain.count;
-    }
   }
 };
 

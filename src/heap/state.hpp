@@ -4,7 +4,8 @@
 // is constant-initialised, because the dynamic loader calls malloc before any constructor runs.
 //
 //   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns nothing, so
-//              that every operation falls into its slow path (not born yet, dead, or operations are being counted)
+//              that every operation falls into its slow path (not born yet, dead, revoked, or operations are being
+//              counted)
 //   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no memory, or
 //              null before birth
 //
@@ -13,6 +14,7 @@
 
 #include <atomic>
 
+#include "base/plain_word.hpp"
 #include "box/central/contract.hpp"
 #include "box/front/contract.hpp"
 #include "box/guard/contract.hpp"
@@ -35,9 +37,12 @@ struct State {
   static_assert(PoolContract<typename Line::Pool>);
   static_assert(SourceContract<typename Line::Source>);
   static_assert(RetainContract<typename Line::Retain>);
+  static_assert(BackgroundContract<typename Line::Background>);
   static_assert(GuardContract<typename Line::Guard>);
   static_assert(PolicyContract<typename Line::Policy>);
   static_assert(ObserveContract<typename Line::Observe>);
+
+  struct Local;
 
   struct Thread {
     typename Line::Front::PerThread front;
@@ -51,6 +56,11 @@ struct State {
     unsigned owner = 0;
     unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
     std::size_t capacity_bytes = 0;   // sum over the bins of capacity * size, within the budget
+    Local* local = nullptr;           // of the thread while it lives
+    OwnerWord<bool> deferring;        // the owner is at its outbox without the lock
+    OwnerWord<bool> revoked;          // it caches nothing and sees `empty`: see heap/revoke.hpp
+    std::uint64_t signature = 0;      // for the purger: as it looked last ...
+    unsigned same = 0;                // ... and how often in a row
     Thread* next = nullptr;
     Thread* previous = nullptr;
   };
@@ -70,6 +80,7 @@ struct State {
     Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
     std::atomic<unsigned> owner_threads[Line::Remote::kOwners] = {};  // written under the lock, read as a hint
     std::size_t thread_memory = 0;
+    std::atomic<unsigned> thread_count{0};  // alive; written under the lock
 
     std::atomic<bool> open{false};
     std::atomic<bool> counting{false};
@@ -78,10 +89,14 @@ struct State {
     unsigned exit_key = 0;
     bool has_exit_key = false;
     std::atomic<bool> fork_hooked{false};
+
+    std::atomic<std::uint32_t> purger{kNoPurger};     // waited on
+    std::atomic<std::uint64_t> purger_not_before{0};  // milliseconds
   };
+  static constexpr std::uint32_t kNoPurger = 0, kPurgerRuns = 1, kPurgerSleeps = 2;
 
   struct Local {
-    Thread* fast;
+    std::atomic<Thread*> fast;  // written by others, too
     Thread* heap;
     bool forking;  // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
   };
@@ -90,6 +105,11 @@ struct State {
   static inline constinit Thread empty;
   static inline constinit Thread shared;
   static inline constinit thread_local Local tls{&empty, nullptr, false};
+
+  // The state as the hot path sees it.
+  HZ_INLINE static Thread& fast() { return *tls.fast.load(std::memory_order_relaxed); }
+  // What the hot path is to see while nothing stands against it.
+  static Thread& unless_counting(Thread& t) { return global.counting.load(std::memory_order_relaxed) ? empty : t; }
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
   class Hold {

@@ -55,6 +55,7 @@ struct Stats {
     if (g.open.load(std::memory_order_relaxed))
       out.bytes_metadata += (Line::Source::reached_bytes(g.source) >> kGranuleShift) * kTables;
     out.threads = threads;
+    out.revocations = at(sums, Event::kRevoked);
     return out;
   }
 
@@ -78,7 +79,7 @@ struct Stats {
       "counting",       "alloc_small",   "alloc_medium",   "alloc_large", "free_small",       "free_medium",
       "free_large",     "refills",       "flushes",        "remote_sent", "remote_collected", "remote_waiting",
       "spans_acquired", "spans_retired", "purges",         "bytes_held",  "bytes_live",       "bytes_cached",
-      "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads"};
+      "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads",          "revocations"};
   static_assert(sizeof kNames / sizeof kNames[0] == kFields);
 
   static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }

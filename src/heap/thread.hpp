@@ -19,7 +19,9 @@ struct Threads {
   // This thread's state, born on first use, locked: for the duration of one crossing.
   class Entered {
    public:
-    Entered() : thread_(S::tls.heap != nullptr ? *S::tls.heap : born()), hold_(thread_.lock) {}
+    Entered() : thread_(S::tls.heap != nullptr ? *S::tls.heap : born()), hold_(thread_.lock) {
+      if (HZ_UNLIKELY(thread_.revoked.peek())) come_back(thread_);
+    }
     Thread& thread() { return thread_; }
 
    private:
@@ -40,6 +42,8 @@ struct Threads {
   static void collect_leftovers() {
     const Hold list(S::global.threads_lock);
     while (Thread* t = pop(S::global.orphans)) {
+      restore(*t);
+      Line::Retain::bins_shrunk(S::global.retain, t->capacity_bytes);
       B::give_up(*t, true);
       discard(*t);
     }
@@ -90,7 +94,7 @@ struct Threads {
     Thread* t = enlisted(g);
     if (t == nullptr) return S::shared;
     S::tls.heap = t;
-    if (!g.counting.load(std::memory_order_relaxed)) S::tls.fast = t;
+    S::tls.fast.store(&S::unless_counting(*t), std::memory_order_relaxed);
     // From here on this thread may allocate, so the C library may too.
     if (g.has_exit_key) os::arm_exit_hook(g.exit_key, t);
     hook_forks();
@@ -101,11 +105,14 @@ struct Threads {
     const Hold hold(g.threads_lock);
     Thread* t = pop(g.orphans);
     if (t != nullptr) {
-      Line::Front::recount(t->front);
+      restore(*t);
     } else {
       t = fresh_thread(g);
     }
-    if (t != nullptr) enlist(g, *t);
+    if (t == nullptr) return nullptr;
+    t->local = &S::tls;
+    enlist(g, *t);
+    wake_purger();
     return t;
   }
 
@@ -143,6 +150,28 @@ struct Threads {
     return t;
   }
 
+  // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
+  HZ_COLD static void come_back(Thread& t) {
+    restore(t);
+    t.local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
+    wake_purger();
+  }
+  // Makes a state whole again that was revoked, or that a fork cut off in the middle of an operation.
+  static void restore(Thread& t) {
+    Line::Front::reconcile(t.front);
+    if (t.revoked.peek()) Line::Retain::bins_grown(S::global.retain, t.capacity_bytes);
+    t.revoked.set(false);
+  }
+
+  // It sleeps while every thread is revoked.
+  static void wake_purger() {
+    std::atomic<std::uint32_t>& purger = S::global.purger;
+    std::uint32_t expected = S::kPurgerSleeps;
+    if (HZ_LIKELY(purger.load(std::memory_order_relaxed) != expected)) return;
+    if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))
+      os::wake_one(reinterpret_cast<const std::uint32_t*>(&purger));
+  }
+
   static void enlist(typename S::Global& g, Thread& t) {
     t.alive = true;
     t.previous = nullptr;
@@ -150,20 +179,24 @@ struct Threads {
     if (g.threads != nullptr) g.threads->previous = &t;
     g.threads = &t;
     g.owner_threads[t.owner].fetch_add(1, std::memory_order_relaxed);
+    g.thread_count.fetch_add(1, std::memory_order_relaxed);
   }
   static void delist(typename S::Global& g, Thread& t) {
     (t.previous != nullptr ? t.previous->next : g.threads) = t.next;
     if (t.next != nullptr) t.next->previous = t.previous;
     g.owner_threads[t.owner].fetch_sub(1, std::memory_order_relaxed);
+    g.thread_count.fetch_sub(1, std::memory_order_relaxed);
   }
 
   // The destructors of other thread-specific data may still allocate and free: they do so in the shared state.
   static void on_thread_exit(void* state) {
     auto* t = static_cast<Thread*>(state);
-    S::tls.fast = &S::empty;
-    S::tls.heap = &S::shared;
     {
       const Hold hold(t->lock);
+      t->local = nullptr;
+      S::tls.fast.store(&S::empty, std::memory_order_relaxed);
+      S::tls.heap = &S::shared;
+      restore(*t);
       B::bury(*t);
     }
     const Hold hold(S::global.threads_lock);
@@ -200,6 +233,7 @@ struct Threads {
     typename S::Global& g = S::global;
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);
+    g.purger.store(S::kNoPurger, std::memory_order_relaxed);
     after_fork();
     const Hold hold(g.threads_lock);
     for (Thread* t = g.threads; t != nullptr;) {
@@ -207,6 +241,7 @@ struct Threads {
       if (t != S::tls.heap) {
         delist(g, *t);
         t->alive = false;
+        t->local = nullptr;
         t->next = g.orphans;
         g.orphans = t;
       }

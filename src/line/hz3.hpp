@@ -12,6 +12,7 @@
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
 #include "box/remote/sparse_ring.hpp"
+#include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
 #include "box/route/page_tag.hpp"
 #include "box/source/arena.hpp"
@@ -38,6 +39,7 @@ struct Hz3 {
   using Pool = SpanPool;
   using Source = Arena;
   using Retain = Hysteresis;
+  using Background = hz::Background;
   using Guard = FailFast;
   using Policy = Frozen<Hz3>;
   using Observe = Counters;

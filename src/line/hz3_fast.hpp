@@ -26,6 +26,7 @@ struct Hz3Fast {
   using Pool = SpanPool;
   using Source = Arena;
   using Retain = Hysteresis;
+  using Background = hz::Background;
   using Guard = FailFast;
   using Policy = Frozen<Hz3Fast>;
   using Observe = Counters;

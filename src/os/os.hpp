@@ -44,5 +44,13 @@ void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)());
 // --- waiting
 void wait_on(const std::uint32_t* word, std::uint32_t while_value);
 void wake_one(const std::uint32_t* word);
+void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds);
+
+// --- threads
+// A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks (it frees
+// under them, but does not allocate), nor by two threads at once. False if there can be none.
+bool start_thread(void (*run)(), const char* name);
+// Every other running thread passes a full memory barrier between this call and its return. False where there is none.
+bool barrier_on_all_threads();
 
 }  // namespace hz::os

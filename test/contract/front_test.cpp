@@ -140,18 +140,63 @@ TYPED_TEST(FrontContract, ASmallerCapacityLosesNothing) {
 }
 
 // A thread may be cut between the two steps of a put when another one forks; its bins go to the child.
-TYPED_TEST(FrontContract, ARecountForgetsAPutThatNeverCame) {
+TYPED_TEST(FrontContract, ReconcilingForgetsAPutThatNeverCame) {
   using F = TypeParam;
   Slots slots(8);
   F::set_capacity(this->thread_, this->kBin, 8);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(this->Put(slots[i]));
   ASSERT_TRUE(F::admit(this->thread_, this->kBin));
-  F::recount(this->thread_);
+  F::reconcile(this->thread_);
   F::check(this->thread_, this->kBin);
   EXPECT_EQ(3u, F::count(this->thread_, this->kBin));
   EXPECT_EQ(8u, F::capacity(this->thread_, this->kBin));
   for (int i = 3; i < 8; ++i) EXPECT_TRUE(this->Put(slots[i]));
   EXPECT_EQ(8u, this->PopAll().size());
+}
+
+TYPED_TEST(FrontContract, SeizedSlotsAreGoneAndCounted) {
+  using F = TypeParam;
+  Slots slots(8);
+  F::set_capacity(this->thread_, this->kBin, 8);
+  F::fill(this->thread_, this->kBin, slots.ChainOf(0, 5));
+  const std::uint64_t before = F::signature(this->thread_);
+  EXPECT_EQ(before, F::signature(this->thread_));
+  ASSERT_NE(nullptr, F::seize(this->thread_, this->kBin));
+  EXPECT_NE(before, F::signature(this->thread_));
+  EXPECT_TRUE(F::accounts_for(this->thread_, this->kBin, 5));
+  EXPECT_FALSE(F::accounts_for(this->thread_, this->kBin, 4));
+  EXPECT_EQ(0u, F::count(this->thread_, this->kBin));
+  EXPECT_EQ(nullptr, F::pop(this->thread_, this->kBin));
+  ASSERT_TRUE(this->Put(slots[5]));
+  EXPECT_FALSE(F::accounts_for(this->thread_, this->kBin, 5));
+  EXPECT_EQ(1u, F::count(this->thread_, this->kBin));
+  F::reconcile(this->thread_);
+  F::check(this->thread_, this->kBin);
+  EXPECT_EQ(1u, F::count(this->thread_, this->kBin));
+  EXPECT_EQ(8u, F::capacity(this->thread_, this->kBin));
+  EXPECT_EQ(1u, this->PopAll().size());
+}
+
+// The owner was about to touch the bin when its list was taken, and has, or has not.
+TYPED_TEST(FrontContract, AListInDisputeComesBackUnlessTheOwnerHasIt) {
+  using F = TypeParam;
+  for (const bool brought : {false, true}) {
+    Slots slots(6);
+    F::set_capacity(this->thread_, this->kBin, 8);
+    F::fill(this->thread_, this->kBin, slots.ChainOf(0, 5));
+    hz::FreeSlot* list = F::seize(this->thread_, this->kBin);
+    if (brought) {
+      ASSERT_TRUE(this->Put(slots[5]));
+    } else {
+      ASSERT_EQ(nullptr, F::pop(this->thread_, this->kBin));
+    }
+    ASSERT_TRUE(F::dispute(this->thread_, this->kBin, list));
+    EXPECT_FALSE(F::dispute(this->thread_, 2, list)) << "there is one operation that a thread can be in";
+    EXPECT_EQ(brought ? 6u : 5u, F::count(this->thread_, this->kBin));
+    F::reconcile(this->thread_);
+    F::check(this->thread_, this->kBin);
+    EXPECT_EQ(brought ? 6u : 5u, this->PopAll().size());
+  }
 }
 
 TYPED_TEST(FrontContract, RandomAgainstAModel) {

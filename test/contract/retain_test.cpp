@@ -82,6 +82,23 @@ TYPED_TEST(RetainContract, LooseSlotsAreBounded) {
   EXPECT_LT(loose, hz::kGiB);
 }
 
+// Time alone makes an idle program small, and comes to an end.
+TYPED_TEST(RetainContract, APeakIsForgottenAtRest) {
+  using R = TypeParam;
+  for (int i = 0; i < 2; ++i) {  // the first return of all only starts the clock
+    R::slots_out(this->retain_, hz::kGiB / 2);
+    R::slots_home(this->retain_, i == 0 ? 1 : 0);
+  }
+  R::slots_home(this->retain_, hz::kGiB / 2);
+  const std::size_t before = R::dirty_limit(this->retain_);
+  EXPECT_FALSE(R::at_rest(this->retain_));
+  int ticks = 0;
+  for (; ticks < 20 && !R::at_rest(this->retain_); ++ticks) R::rest(this->retain_, true);
+  EXPECT_LT(ticks, 20);
+  EXPECT_LT(R::dirty_limit(this->retain_), before / 2);
+  EXPECT_EQ(hz::kGiB / 2 - 1, R::out_bytes(this->retain_));
+}
+
 TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
   using R = TypeParam;
   std::vector<std::thread> threads;

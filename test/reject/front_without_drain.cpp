@@ -17,9 +17,13 @@ struct Box {
 #endif
   static unsigned count(const PerThread&, Bin);
   static unsigned capacity(const PerThread&, Bin);
-  static void recount(PerThread&);
   static void check(const PerThread&, Bin);
   static void set_capacity(PerThread&, Bin, unsigned);
+  static std::uint64_t signature(const PerThread&);
+  static FreeSlot* seize(PerThread&, Bin);
+  static bool accounts_for(const PerThread&, Bin, unsigned);
+  static bool dispute(PerThread&, Bin, FreeSlot*);
+  static void reconcile(PerThread&);
 };
 
 static_assert(FrontContract<Box>);

@@ -13,6 +13,8 @@ struct Box {
   static void loose_taken(Global&, std::size_t);
   static void bins_grown(Global&, std::size_t);
   static void bins_shrunk(Global&, std::size_t);
+  static void rest(Global&, bool);
+  static bool at_rest(const Global&);
 #ifdef HZ_COMPLETE
   static bool may_wait(const Global&);
 #endif

@@ -17,6 +17,7 @@ namespace hz_test::api {
 
 #ifdef HZ_TEST_DIRECT
 inline void* Malloc(std::size_t n) { return Opaque(hz_malloc(Opaque(n))); }
+inline void* Calloc(std::size_t n, std::size_t size) { return Opaque(hz_calloc(Opaque(n), Opaque(size))); }
 inline void* Realloc(void* p, std::size_t n) { return Opaque(hz_realloc(Opaque(p), Opaque(n))); }
 inline void* AlignedAlloc(std::size_t a, std::size_t n) { return Opaque(hz_aligned_alloc(Opaque(a), Opaque(n))); }
 inline void Free(void* p) { hz_free(Opaque(p)); }
@@ -27,6 +28,7 @@ inline int Trim() { return hz_trim(0); }
 inline const char* LineName() { return hz_line(); }
 #else
 inline void* Malloc(std::size_t n) { return Opaque(std::malloc(Opaque(n))); }
+inline void* Calloc(std::size_t n, std::size_t size) { return Opaque(std::calloc(Opaque(n), Opaque(size))); }
 inline void* Realloc(void* p, std::size_t n) { return Opaque(std::realloc(Opaque(p), Opaque(n))); }
 inline void* AlignedAlloc(std::size_t a, std::size_t n) { return Opaque(memalign(Opaque(a), Opaque(n))); }
 inline void Free(void* p) { std::free(Opaque(p)); }

@@ -16,7 +16,7 @@ using hz::LinkedBins;
 
 int Length(const LinkedBins::PerThread& t, hz::Bin bin) {
   int n = 0;
-  for (const hz::FreeSlot* slot = t.heads[bin]; slot != nullptr; slot = slot->next) ++n;
+  for (const hz::FreeSlot* slot = t.heads[bin].peek(); slot != nullptr; slot = slot->next) ++n;
   return n;
 }
 

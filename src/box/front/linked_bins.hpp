@@ -5,6 +5,10 @@
 // counts and finds the bin full.
 //
 //   length(list of bin) == capacity[bin] - room[bin]
+//
+// Pop and put count first and write the head last, so that whoever stops a thread anywhere sees by this equation
+// whether it stands inside of one. That is what lets a stranger take the lists away without a word more on the hot
+// path: see heap/revoke.hpp.
 #pragma once
 
 #include "base/plain_word.hpp"
@@ -14,51 +18,62 @@ namespace hz {
 
 struct LinkedBins {
   struct PerThread {
-    FreeSlot* heads[kBins] = {};
+    OwnerWord<FreeSlot*> heads[kBins];
     OwnerWord<std::int32_t> room[kBins];
     OwnerWord<std::int32_t> capacity[kBins];
+    FreeSlot* limbo = nullptr;  // see dispute()
+    Bin limbo_bin = 0;
+    bool seized = false;  // the room tells no more than what the owner did since
   };
 
   HZ_INLINE static void* pop(PerThread& t, Bin bin) {
-    FreeSlot* slot = t.heads[bin];
-    if (HZ_UNLIKELY(slot == nullptr)) return nullptr;
-    t.heads[bin] = slot->next;
     t.room[bin].add(1);
+    in_this_order();
+    FreeSlot* slot = t.heads[bin].get();
+    if (HZ_UNLIKELY(slot == nullptr)) {
+      t.room[apart(bin)].add(-1);
+      return nullptr;
+    }
+    t.heads[bin].put(slot->next);
     return slot;
   }
 
   // In two steps, so that the hot one is a single decrement of memory.
   HZ_INLINE static bool admit(PerThread& t, Bin bin) { return HZ_LIKELY(!t.room[bin].take_one_too_many()); }
-  static void turn_away(PerThread& t, Bin bin) { t.room[bin].add(1); }
+  HZ_INLINE static void turn_away(PerThread& t, Bin bin) { t.room[apart(bin)].add(1); }
 
   HZ_INLINE static void put(PerThread& t, Bin bin, void* p) {
     auto* slot = static_cast<FreeSlot*>(p);
-    slot->next = t.heads[bin];
+    in_this_order();
+    slot->next = t.heads[bin].get();
     // The slot before the head, also for the compiler: a fork may copy the thread's state between the two.
-    std::atomic_signal_fence(std::memory_order_release);
-    t.heads[bin] = slot;
+    in_this_order();
+    t.heads[bin].put(slot);
   }
 
   static void fill(PerThread& t, Bin bin, const Chain& chain) {
-    chain.last->next = t.heads[bin];
-    t.heads[bin] = chain.first;
+    chain.last->next = t.heads[bin].peek();
+    t.heads[bin].set(chain.first);
     t.room[bin].add(-static_cast<std::int32_t>(chain.count));
   }
 
   static Chain drain(PerThread& t, Bin bin, unsigned n) {
     Chain chain;
-    if (n == 0 || t.heads[bin] == nullptr) return chain;
-    chain = {t.heads[bin], t.heads[bin], 1};
+    FreeSlot* head = t.heads[bin].peek();
+    if (n == 0 || head == nullptr) return chain;
+    chain = {head, head, 1};
     while (chain.count < n && chain.last->next != nullptr) {
       chain.last = chain.last->next;
       ++chain.count;
     }
-    t.heads[bin] = chain.last->next;
+    t.heads[bin].set(chain.last->next);
     t.room[bin].add(static_cast<std::int32_t>(chain.count));
     return chain;
   }
 
   static unsigned count(const PerThread& t, Bin bin) {
+    // The owner has brought at most one slot since.
+    if (t.seized && t.limbo_bin != bin) return t.heads[bin].peek() != nullptr ? 1 : 0;
     const std::int32_t n = t.capacity[bin].peek() - t.room[bin].peek();
     return n > 0 ? static_cast<unsigned>(n) : 0;
   }
@@ -69,17 +84,60 @@ struct LinkedBins {
     t.capacity[bin].set(capacity);
   }
 
-  static void recount(PerThread& t) {
+  static std::uint64_t signature(const PerThread& t) {
+    std::uint64_t sum = 0;
+    for (Bin bin = 1; bin < kBins; ++bin)
+      sum = sum * 31 + address(t.heads[bin].peek()) + static_cast<std::uint32_t>(t.room[bin].peek());
+    return sum;
+  }
+
+  // The room counts on until the owner reconciles.
+  static FreeSlot* seize(PerThread& t, Bin bin) {
+    t.seized = true;
+    return t.heads[bin].take(nullptr);
+  }
+
+  static bool accounts_for(const PerThread& t, Bin bin, unsigned length) {
+    return t.heads[bin].peek() == nullptr && t.capacity[bin].peek() - t.room[bin].peek() == static_cast<int>(length);
+  }
+
+  static bool dispute(PerThread& t, Bin bin, FreeSlot* list) {
+    if (t.limbo != nullptr) return false;
+    t.limbo = list;
+    t.limbo_bin = bin;
+    return true;
+  }
+
+  // The equation tells what became of a list in dispute: if the owner's bin is short of it, nobody took it.
+  static void reconcile(PerThread& t) {
+    if (t.limbo != nullptr) {
+      const Bin bin = t.limbo_bin;
+      FreeSlot* head = t.heads[bin].peek();
+      if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {
+        if (head != nullptr) {
+          head->next = t.limbo;
+        } else {
+          t.heads[bin].set(t.limbo);
+        }
+      }
+      t.limbo = nullptr;
+      t.limbo_bin = 0;
+    }
+    t.seized = false;
     for (Bin bin = 1; bin < kBins; ++bin) t.room[bin].set(t.capacity[bin].peek() - length(t, bin));
   }
+
   static void check(const PerThread& t, Bin bin) {
     if constexpr (kDebug) hz::check(length(t, bin) == t.capacity[bin].peek() - t.room[bin].peek());
   }
 
  private:
+  // For the compiler; the machine is told by whoever needs to know (os::barrier_on_all_threads).
+  HZ_INLINE static void in_this_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
   static std::int32_t length(const PerThread& t, Bin bin) {
     std::int32_t n = 0;
-    for (const FreeSlot* slot = t.heads[bin]; slot != nullptr; slot = slot->next) ++n;
+    for (const FreeSlot* slot = t.heads[bin].peek(); slot != nullptr; slot = slot->next) ++n;
     return n;
   }
 };

@@ -24,6 +24,7 @@ enum class Event : unsigned {
   kSpanRetired,
   kPurge,
   kPurgedBytes,
+  kRevoked,
   kBytesAllocated,
   kBytesFreed,  // while counting: sizes of slots
   kCount

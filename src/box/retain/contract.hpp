@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Role: what is kept, and when are pages given back? The boundary tells it about every byte that leaves or joins the
-// spans and the shared lists, and asks it two questions: may these slots wait loose, and how much may stay dirty?
+// spans and the shared lists, and asks it two questions: may these slots wait loose, and how much may stay dirty? When
+// nobody crosses the boundary, the purger's beat asks instead.
 #pragma once
 
 #include <concepts>
@@ -10,19 +11,31 @@
 namespace hz {
 
 template <class R>
-concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, std::size_t bytes) {
+concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, std::size_t bytes, bool idle) {
   { R::slots_out(g, bytes) } -> std::same_as<void>;    // slots left their spans
   { R::slots_home(g, bytes) } -> std::same_as<void>;   // ... and returned
   { R::loose_added(g, bytes) } -> std::same_as<void>;  // slots began to wait in a shared list
   { R::loose_taken(g, bytes) } -> std::same_as<void>;
   { R::bins_grown(g, bytes) } -> std::same_as<void>;       // thread bins may hold so much more ...
   { R::bins_shrunk(g, bytes) } -> std::same_as<void>;      // ... or less
+  { R::rest(g, idle) } -> std::same_as<void>;              // time has passed; idle: nobody is at work
+  { R::at_rest(seen) } -> std::same_as<bool>;              // more of it would change nothing
   { R::may_wait(seen) } -> std::same_as<bool>;             // may slots wait in shared lists, or must they go home?
   { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
   { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::loose_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
+};
+
+// The beat of the purger, see heap/purger.hpp.
+template <class B>
+concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
+  { B::kTickMilliseconds } -> std::convertible_to<unsigned>;
+  { B::kRetryMilliseconds } -> std::convertible_to<unsigned>;  // after the system refused a thread
+  { B::worth(bytes) } -> std::same_as<bool>;                   // is a heap that holds so much worth a thread?
+  { B::is_idle(ticks) } -> std::same_as<bool>;                 // a thread that has not moved for so many ticks?
+  { B::at_rest(ticks) } -> std::same_as<bool>;                 // so many ticks without work: sleep or end?
 };
 
 }  // namespace hz

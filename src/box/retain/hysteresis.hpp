@@ -11,6 +11,7 @@
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
+//   loose    <= (floor + live - what the bins may hold) / 2     (what no longer lives will not be wanted again)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 #pragma once
 
@@ -43,22 +44,33 @@ struct Hysteresis {
   }
   static void slots_home(Global& g, std::size_t bytes) {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
-    const std::size_t now_live = live(g);
-    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    if (recent <= now_live) return;
-    const std::size_t over = recent - now_live;
-    std::size_t less = decay(g, over);
-    const std::size_t bins = g.bins.load(std::memory_order_relaxed);
-    if (now_live < recent / kEmptied + bins) less += kEmptied * bytes;
-    if (less != 0) g.recent.store(less < over ? recent - less : now_live, std::memory_order_relaxed);
+    const std::size_t over = over_live(g);
+    if (over != 0) forget(g, over, decay(g, over) + emptied(g, bytes));
   }
-  static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
+  static void loose_added(Global& g, std::size_t bytes) {
+    g.loose.fetch_add(bytes, std::memory_order_relaxed);
+    const std::size_t over = over_live(g);
+    if (over != 0) forget(g, over, emptied(g, bytes));
+  }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
 
   static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
   static void bins_shrunk(Global& g, std::size_t bytes) { g.bins.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  static bool may_wait(const Global& g) { return loose_bytes(g) <= spare(g) / 2; }
+  // Idle, the peak is forgotten within a second.
+  static void rest(Global& g, bool idle) {
+    const std::size_t over = over_live(g);
+    if (over != 0) forget(g, over, idle ? over / 2 + 1 : decay(g, over));
+  }
+  static bool at_rest(const Global& g) { return g.recent.load(std::memory_order_relaxed) <= live(g) + kMiB; }
+
+  static bool may_wait(const Global& g) {
+    const std::size_t loose = loose_bytes(g);
+    const std::size_t bins = g.bins.load(std::memory_order_relaxed);
+    const std::size_t now = live(g);
+    const std::size_t wanted = g.floor.load(std::memory_order_relaxed) + (now > bins ? now - bins : 0);
+    return loose <= spare(g) / 2 && loose <= wanted / 2;
+  }
   static std::size_t dirty_limit(const Global& g) {
     const std::size_t all = spare(g);
     const std::size_t loose = loose_bytes(g);
@@ -85,6 +97,23 @@ struct Hysteresis {
     const std::size_t allowed = recent / 100 * g.percent.load(std::memory_order_relaxed);
     const std::size_t now = live(g);
     return g.floor.load(std::memory_order_relaxed) + (allowed > now ? allowed - now : 0);
+  }
+  // By how much the recent peak exceeds what lives now.
+  static std::size_t over_live(const Global& g) {
+    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
+    const std::size_t now = live(g);
+    return recent > now ? recent - now : 0;
+  }
+  static void forget(Global& g, std::size_t over, std::size_t bytes) {
+    if (bytes == 0) return;
+    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
+    const std::size_t less = bytes < over ? bytes : over;
+    g.recent.store(recent > less ? recent - less : 0, std::memory_order_relaxed);
+  }
+  // What `bytes` that were given back take along, if the program is emptying itself.
+  static std::size_t emptied(const Global& g, std::size_t bytes) {
+    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
+    return live(g) < recent / kEmptied + g.bins.load(std::memory_order_relaxed) ? kEmptied * bytes : 0;
   }
   // What time takes of `over`; 0 most of the time.
   static std::size_t decay(Global& g, std::size_t over) {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the caches of idle
+// threads go home, retention decays, free pages go back to the system. Started from a slow path of malloc when a
+// process with several threads holds enough to be worth it; sleeps while every thread is idle and nothing is left to
+// do; ends when the heap is small. Costs a look at every thread's heads and counts a tick.
+//
+// It is started by malloc alone, and never by free: the C library frees under the lock that pthread_create takes.
+#pragma once
+
+#include "heap/revoke.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Purger {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using Hold = typename S::Hold;
+  using B = Boundary<Line>;
+  using Retain = typename Line::Retain;
+  using Background = typename Line::Background;
+  using Source = typename Line::Source;
+
+  // The caller holds no lock.
+  static void start_if_worth() {
+    typename S::Global& g = S::global;
+    if (HZ_LIKELY(!Background::worth(held_bytes())) || g.purger.load(std::memory_order_relaxed) != S::kNoPurger ||
+        g.thread_count.load(std::memory_order_relaxed) < 2)
+      return;
+    start();
+  }
+
+ private:
+  static constexpr unsigned kRevokedPerTick = 16;  // bounds the time for which no thread can begin or end
+
+  static std::size_t held_bytes() {
+    return Retain::out_bytes(S::global.retain) + Source::dirty_bytes(S::global.source);
+  }
+
+  HZ_COLD static void start() {
+    typename S::Global& g = S::global;
+    if (!Threads<Line>::options.background || S::tls.forking || S::tls.heap == &S::shared) return;
+    if (os::milliseconds() < g.purger_not_before.load(std::memory_order_relaxed)) return;
+    std::uint32_t expected = S::kNoPurger;
+    if (!g.purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed)) return;
+    if (os::start_thread(&run, "hz-purger")) return;
+    g.purger_not_before.store(os::milliseconds() + Background::kRetryMilliseconds, std::memory_order_relaxed);
+    g.purger.store(S::kNoPurger, std::memory_order_relaxed);
+  }
+
+  static void run() {
+    S::tls.heap = &S::shared;  // what the C library allocates for this thread
+    unsigned quiet_ticks = 0;
+    for (;;) {
+      os::wait_at_most(word(), S::kPurgerRuns, Background::kTickMilliseconds);
+      quiet_ticks = tick() ? quiet_ticks + 1 : 0;
+      if (!Background::at_rest(quiet_ticks)) continue;
+      if (ended()) return;
+      sleep();
+      quiet_ticks = 0;
+    }
+  }
+
+  static const std::uint32_t* word() { return reinterpret_cast<const std::uint32_t*>(&S::global.purger); }
+
+  // Whether there was nothing to do.
+  static bool tick() {
+    const bool idle = look_at_threads();
+    typename S::Global& g = S::global;
+    const Hold hold(S::shared.lock);
+    Retain::rest(g.retain, idle);
+    if (idle) {
+      if (Retain::loose_bytes(g.retain) != 0) B::vacate_all(S::shared);
+    } else {
+      B::relieve(S::shared);
+    }
+    if (!idle) return Home<Line>::purge_if_due(S::shared), false;
+    return Home<Line>::purge(S::shared, Retain::dirty_target(g.retain)) == 0 && Retain::at_rest(g.retain);
+  }
+
+  // Takes back what idle threads cache; whether all threads are idle.
+  static bool look_at_threads() {
+    bool idle = true;
+    unsigned revoked = 0;
+    const Hold list(S::global.threads_lock);
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
+      if (t->revoked.peek()) continue;
+      if (is_idle(*t) && (revoked == kRevokedPerTick || Revocation<Line>::revoke(*t))) {
+        ++revoked;
+      } else {
+        idle = false;
+      }
+    }
+    return idle && revoked < kRevokedPerTick;
+  }
+
+  static bool is_idle(Thread& t) {
+    const std::uint64_t now = Line::Front::signature(t.front) + Line::Remote::outbox_bytes(t.remote);
+    t.same = now == t.signature ? t.same + 1 : 0;
+    t.signature = now;
+    return Background::is_idle(t.same);
+  }
+
+  // Ends if the heap is small or there is nobody left to look after.
+  static bool ended() {
+    const Hold list(S::global.threads_lock);
+    if (Background::worth(held_bytes()) && S::global.thread_count.load(std::memory_order_relaxed) >= 2) return false;
+    S::global.purger.store(S::kNoPurger, std::memory_order_relaxed);
+    return true;
+  }
+
+  // Until a thread comes back or is born. Whoever comes back before the barrier is seen here; whoever comes later sees
+  // that we sleep.
+  static void sleep() {
+    std::atomic<std::uint32_t>& purger = S::global.purger;
+    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);
+    if (!os::barrier_on_all_threads() || !all_revoked()) purger.store(S::kPurgerRuns, std::memory_order_relaxed);
+    while (purger.load(std::memory_order_relaxed) == S::kPurgerSleeps) os::wait_on(word(), S::kPurgerSleeps);
+  }
+
+  static bool all_revoked() {
+    const Hold list(S::global.threads_lock);
+    for (const Thread* t = S::global.threads; t != nullptr; t = t->next) {
+      if (!t->revoked.peek()) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace hz

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taking back what another thread caches, without a lock or an atomic on its hot path. Called by the purger for threads
+// that are idle, by trim, and when memory cannot be had. Costs two barriers on all threads, and a walk along the lists.
+//
+//   here   1  with the thread's lock: make it see `empty`
+//          2  barrier: from here on it may finish the one hot operation that it is in; all else meets the lock
+//          3  exchange the head of every list for null
+//          4  barrier: that operation has seen the list or will see none
+//          5  a list is ours if its length and the owner's count agree; at most one does not: it stays in dispute
+//   owner  the next slow path takes the lock and makes its state whole again (Threads::come_back)
+//
+// The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the thread may
+// have been interrupted there by a signal whose handler sleeps. A bin's count moves first and its head last, so the
+// count tells afterwards what the operation did. The outbox has a flag of its own.
+#pragma once
+
+#include "heap/thread.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Revocation {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using Hold = typename S::Hold;
+  using B = Boundary<Line>;
+  using H = Home<Line>;
+  using Front = typename Line::Front;
+  using Guard = typename Line::Guard;
+
+  // Of all threads but the caller, which holds no lock; whether anything was taken.
+  static bool revoke_others() {
+    if (S::tls.forking) return false;
+    bool any = false;
+    const Hold list(S::global.threads_lock);
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
+      if (t != S::tls.heap && revoke(*t)) any = true;
+    }
+    return any;
+  }
+
+  // With the list's lock. False if there is nothing to take, or no barrier.
+  static bool revoke(Thread& t) {
+    const Hold hold(t.lock);
+    if (t.local == nullptr || t.revoked.peek()) return false;
+    t.local->fast.store(&S::empty, std::memory_order_relaxed);
+    if (!os::barrier_on_all_threads()) {
+      t.local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
+      return false;
+    }
+    const bool deferring = t.deferring.peek_first();
+    FreeSlot* lists[kBins];
+    for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::seize(t.front, bin);
+    os::barrier_on_all_threads();
+    t.revoked.set(true);
+    Line::Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
+    if (!deferring) B::send(t, true);
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      if (lists[bin] != nullptr) settle(t, bin, lists[bin]);
+    }
+    Line::Observe::count(t.observe, Event::kRevoked, 1);
+    return true;
+  }
+
+ private:
+  static void settle(Thread& t, Bin bin, FreeSlot* list) {
+    const Chain chain = walked(t, bin, list);
+    if (chain.count != 0 && Front::accounts_for(t.front, bin, chain.count)) {
+      H::go_home(t, bin, chain);
+    } else if (!Front::dispute(t.front, bin, list)) {
+      Guard::report(Fault::kWriteAfterFree, list, bin, Line::kName);  // two cannot be in dispute
+    }
+  }
+
+  // The list as a chain, if it is one from end to end: its first slot may have been handed out a moment ago, and then
+  // its link is whatever the user wrote.
+  static Chain walked(const Thread& t, Bin bin, FreeSlot* list) {
+    constexpr unsigned kLongest = 1U << 20;
+    Chain chain = {list, list, 0};
+    for (;;) {
+      // Acquire: the mark is read after the link.
+      FreeSlot* next = __atomic_load_n(&chain.last->next, __ATOMIC_ACQUIRE);
+      if (!Guard::intact(t.guard, chain.last) || chain.count == kLongest) return {};
+      ++chain.count;
+      if (next == nullptr) return chain;
+      if (!H::is_slot(next, bin)) return {};
+      chain.last = next;
+    }
+  }
+};
+
+}  // namespace hz

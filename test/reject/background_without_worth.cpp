@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A purger's beat that does not say when it is worth it.
+#include "box/retain/contract.hpp"
+
+using namespace hz;
+
+struct Box {
+  static constexpr unsigned kTickMilliseconds = 1, kRetryMilliseconds = 1;
+#ifdef HZ_COMPLETE
+  static bool worth(std::size_t);
+#endif
+  static bool is_idle(unsigned);
+  static bool at_rest(unsigned);
+};
+
+static_assert(BackgroundContract<Box>);
