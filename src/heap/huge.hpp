@@ -20,13 +20,16 @@ struct Huge {
   static constexpr std::size_t kMaxBytes = PTRDIFF_MAX;
   static constexpr unsigned kNobody = Line::Remote::kOwners;  // an owner that no thread is
 
-  static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed) {
+  // `instead_of`: granules of the block whose place it takes.
+  static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed, std::size_t instead_of = 0) {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t granules = granules_for(size == 0 ? 1 : size);
-    Run run = Source::acquire(S::global.source, granules, granules_for(alignment));
+    Demand demand = {.instead_of = instead_of};
+    Run run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
     if (run.at == 0) {
       Boundary<Line>::reclaim(t, 0);
-      run = Source::acquire(S::global.source, granules, granules_for(alignment));
+      demand.insists = true;
+      run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
       if (run.at == 0) return nullptr;
     }
     zeroed = run.zeroed;
@@ -68,7 +71,7 @@ struct Huge {
       return block;
     }
     bool zeroed = false;
-    void* moved = allocate(t, size, 1, zeroed);
+    void* moved = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
     if (moved == nullptr) return nullptr;
     const bool by_pages = os::move_pages(block, moved, old_bytes);
     if (by_pages) {

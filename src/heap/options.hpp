@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "box/source/contract.hpp"
 #include "os/message.hpp"
 
 namespace hz {
@@ -19,6 +20,8 @@ struct Options {
   bool background = true;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 125;
+  MemoryLimit limit_soft;  // not given: the source's default
+  MemoryLimit limit_hard;
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -27,7 +30,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, const char* value);
   };
-  static const Knob kKnobs[5];
+  static const Knob kKnobs[7];
 
   static Options read() {
     Options options;
@@ -41,6 +44,9 @@ struct Options {
 
  private:
   static constexpr std::size_t kLongest = 256;
+  static constexpr unsigned kNoUnit = 64;
+  static constexpr std::size_t kLeastLimit = kMiB;
+  static constexpr std::size_t kMostLimit = 16384 * kGiB;
 
   static bool same(const char* a, const char* b) {
     while (*a != 0 && *a == *b) ++a, ++b;
@@ -56,6 +62,42 @@ struct Options {
     if (n < low || n > high) return false;
     out = n;
     return true;
+  }
+
+  // 0, bytes with or without a unit, or per cent. Less than a MiB is no limit a program starts under, but a forgotten
+  // unit.
+  static bool parse_limit(const char* text, MemoryLimit& out) {
+    constexpr std::size_t kLongestNumber = 20;
+    char digits[kLongestNumber + 1];
+    std::size_t count = 0;
+    for (; *text >= '0' && *text <= '9' && count < kLongestNumber; ++text) digits[count++] = *text;
+    digits[count] = 0;
+    const char unit = *text;
+    if (unit != 0 && text[1] != 0) return false;
+    std::size_t n = 0;
+    if (unit == '%') {
+      if (!parse(digits, 1, 100, n)) return false;
+      out = {.bytes = 0, .percent = static_cast<unsigned>(n), .given = true};
+      return true;
+    }
+    const unsigned shift = shift_of(unit);
+    if (shift == kNoUnit || !parse(digits, 0, kMostLimit >> shift, n)) return false;
+    n <<= shift;
+    if (n != 0 && n < kLeastLimit) return false;
+    out = {.bytes = n, .percent = 0, .given = true};
+    return true;
+  }
+  static unsigned shift_of(char unit) {
+    switch (unit) {
+      case 0: return 0;
+      case 'k':
+      case 'K': return 10;
+      case 'm':
+      case 'M': return 20;
+      case 'g':
+      case 'G': return 30;
+      default: return kNoUnit;
+    }
   }
 
   static bool set_stats(Options& o, const char* value) {
@@ -79,6 +121,9 @@ struct Options {
     return parse(value, 1, std::size_t{1} << 32, o.thread_cache);
   }
   static bool set_retain(Options& o, const char* value) { return parse(value, 100, 1000, o.retain); }
+
+  static bool set_limit_soft(Options& o, const char* value) { return parse_limit(value, o.limit_soft); }
+  static bool set_limit_hard(Options& o, const char* value) { return parse_limit(value, o.limit_hard); }
 
   void apply(const Knob& knob, const char* value) {
     if (knob.set(*this, value)) return;
@@ -114,7 +159,7 @@ struct Options {
   }
 };
 
-inline constexpr Options::Knob Options::kKnobs[5] = {
+inline constexpr Options::Knob Options::kKnobs[7] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
@@ -122,6 +167,10 @@ inline constexpr Options::Knob Options::kKnobs[5] = {
      set_background},
     {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes",
      set_retain},
+    {"limit_soft", "HZ_LIMIT_SOFT", "0, 1M to 16384G, 1% to 100%",
+     "return caches and purge before the heap grows past it; 0: never", set_limit_soft},
+    {"limit_hard", "HZ_LIMIT_HARD", "0, 1M to 16384G, 1% to 100%", "NULL and ENOMEM past it; 0: no limit",
+     set_limit_hard},
 };
 
 }  // namespace hz

@@ -41,8 +41,8 @@ struct Boundary {
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
       if (void* slot = stock(t, bin, take_abandoned(t, bin, want))) return slot;
-      deliver(t, true);                // what lies in the outbox may be what another thread is about to map
-      if (new_span(t, bin)) continue;  // others may be quicker to take its slots
+      deliver(t, true);                           // what lies in the outbox may be what another thread is about to map
+      if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
       if (reclaimed) return nullptr;
       reclaim(t, 0);
       reclaimed = true;
@@ -152,13 +152,20 @@ struct Boundary {
     const unsigned next = capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity);
     if (next <= capacity) return;
     const std::size_t more = (next - capacity) * bin_size(bin);
-    if (t.capacity_bytes + more <= S::global.thread_budget.load(std::memory_order_relaxed)) {
+    if (t.capacity_bytes + more <= thread_budget()) {
       Front::set_capacity(t.front, bin, next);
       t.capacity_bytes += more;
       Retain::bins_grown(S::global.retain, more);
     } else if (++t.denied % kDeniedPerTake == 0) {
       shrink_next(t, bin);
     }
+  }
+
+  static std::size_t thread_budget() {
+    const std::size_t asked = S::global.thread_budget.load(std::memory_order_relaxed);
+    if (asked != 0) return asked;
+    const std::size_t share = Source::thread_share(S::global.source);
+    return share < Line::kThreadCacheBytes ? share : Line::kThreadCacheBytes;
   }
 
   static void shrink_next(Thread& t, Bin except) {
@@ -256,8 +263,8 @@ struct Boundary {
     if (pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end));
   }
 
-  static bool new_span(Thread& t, Bin bin) {
-    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1);
+  static bool new_span(Thread& t, Bin bin, bool reclaimed) {
+    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.insists = reclaimed});
     if (run.at == 0) return false;
     Pool::adopt(S::global.pool, run.at, bin, t.owner, run.zeroed);
     Observe::count(t.observe, Event::kSpanAcquired, 1);

@@ -85,7 +85,7 @@ struct State {
     std::atomic<bool> open{false};
     std::atomic<bool> counting{false};
     std::atomic<unsigned> sweep_cursor{0};
-    std::atomic<std::size_t> thread_budget{Line::kThreadCacheBytes};
+    std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Boundary::thread_budget
     unsigned exit_key = 0;
     bool has_exit_key = false;
     std::atomic<bool> fork_hooked{false};

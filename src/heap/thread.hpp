@@ -84,6 +84,7 @@ struct Threads {
     g.counting.store(options.stats != StatsFormat::kNone, std::memory_order_relaxed);
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
+    Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
     g.retain.percent.store(options.retain, std::memory_order_relaxed);
     if (options.report_only) Line::Guard::on_invalid.store(Line::Guard::OnInvalid::kReport, std::memory_order_relaxed);
   }

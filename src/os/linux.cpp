@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/units.hpp"
+#include "os/linux_file.hpp"
 #include "os/os.hpp"
 
 #ifndef MREMAP_DONTUNMAP
@@ -28,17 +30,6 @@
 
 namespace hz::os {
 namespace {
-
-class KeepErrno {
- public:
-  KeepErrno() : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int saved_;
-};
 
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
@@ -120,6 +111,16 @@ std::size_t address_space_limit() {
   return limit.rlim_cur;
 }
 
+unsigned usable_cpus() {
+  const KeepErrno keep;
+  unsigned long mask[128] = {};  // 8192 processors; the C library's own type ends at 1024
+  const long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
+  unsigned cpus = 0;
+  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i)
+    cpus += static_cast<unsigned>(__builtin_popcountl(mask[i]));
+  return cpus;
+}
+
 std::uint64_t random_word() {
   const KeepErrno keep;
   std::uint64_t word = 0;
@@ -167,33 +168,6 @@ void abort_process() { abort(); }
 
 namespace {
 
-// Before the C library is initialised `environ` is still null, and the dynamic loader already allocates.
-class ProcEnvironment {
- public:
-  ProcEnvironment() : fd_(open("/proc/self/environ", O_RDONLY | O_CLOEXEC)) {}
-  ~ProcEnvironment() {
-    if (fd_ >= 0) close(fd_);
-  }
-  ProcEnvironment(const ProcEnvironment&) = delete;
-  ProcEnvironment& operator=(const ProcEnvironment&) = delete;
-
-  // The next byte, or -1 at the end.
-  int next() {
-    if (at_ == filled_) {
-      const ssize_t n = fd_ < 0 ? 0 : read(fd_, buffer_, sizeof buffer_);
-      if (n <= 0) return -1;
-      at_ = 0;
-      filled_ = static_cast<std::size_t>(n);
-    }
-    return static_cast<unsigned char>(buffer_[at_++]);
-  }
-
- private:
-  int fd_;
-  std::size_t at_ = 0, filled_ = 0;
-  char buffer_[512];
-};
-
 // "name=value" against `name`: the value, or null.
 const char* match(const char* entry, const char* name) {
   const std::size_t n = strlen(name);
@@ -216,7 +190,8 @@ bool environment(const char* name, char* value, std::size_t capacity) {
     }
     return false;
   }
-  ProcEnvironment source;
+  // Before the C library is initialised `environ` is still null, and the dynamic loader already allocates.
+  FileBytes source("/proc/self/environ");
   char line[256];
   std::size_t length = 0;
   for (int c = source.next(); c >= 0; c = source.next()) {
@@ -252,6 +227,8 @@ void wait_on(const std::uint32_t* word, std::uint32_t while_value) {
   const KeepErrno keep;
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, nullptr, nullptr, 0);
 }
+
+void give_way() { sched_yield(); }
 
 void wake_one(const std::uint32_t* word) {
   const KeepErrno keep;

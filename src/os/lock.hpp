@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mutex of four bytes for the cold paths: one atomic exchange to take when free, sleeps in the kernel when not.
-// Constant-initialised, never allocates, may be released by the child of a fork whose parent took it.
+// Constant-initialised, never allocates, may be released by the child of a fork whose parent took it. Before it sleeps
+// it spins, unless the process may run on one processor only: there nobody can release it meanwhile. (A quota of CPU
+// time is no reason: the holder may run at the same time, on another processor.)
 // Source of the three-state word: U. Drepper, "Futexes are tricky", 2011, mutex 2.
 #pragma once
 
@@ -33,9 +35,19 @@ class Lock {
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;
   static constexpr int kSpins = 100;
+  static constexpr int kUnknown = -1;
+
+  // Asked once, by the first who has to wait.
+  static int spins() {
+    const int known = spins_.load(std::memory_order_relaxed);
+    if (HZ_LIKELY(known != kUnknown)) return known;
+    const int found = usable_cpus() == 1 ? 0 : kSpins;
+    spins_.store(found, std::memory_order_relaxed);
+    return found;
+  }
 
   HZ_SLOW void wait() {
-    for (int i = 0; i < kSpins; ++i) {
+    for (int i = spins(); i > 0; --i) {
       if (word_.load(std::memory_order_relaxed) == kFree) {
         std::uint32_t expected = kFree;
         // Acquire: as in lock().
@@ -48,6 +60,7 @@ class Lock {
   }
   const std::uint32_t* raw() const { return reinterpret_cast<const std::uint32_t*>(&word_); }
 
+  static inline constinit std::atomic<int> spins_{kUnknown};
   std::atomic<std::uint32_t> word_{kFree};
 };
 

@@ -24,8 +24,18 @@ bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping 
 // --- the machine and its limits
 std::size_t memory_bytes();         // physical memory, 0 if unknown
 std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
+unsigned usable_cpus();             // that the process (its first thread) may run on, 0 if unknown
 std::uint64_t random_word();        // differs from process to process
 std::uint64_t milliseconds();       // since some moment; coarse and cheap
+
+// What the control groups of this process allow it, wherever they are mounted; 0: no limit, or none that can be read.
+struct Container {
+  std::size_t memory = 0;       // bytes; beyond them processes are killed
+  std::size_t memory_high = 0;  // bytes; beyond them they are slowed down
+  unsigned cpus = 0;            // CPU time per time, rounded up
+};
+// `root` goes before every path that is read; "" but in tests. Tens of system calls, and more the deeper groups nest.
+Container container(const char* root);
 
 // --- the process
 std::uint64_t thread_id();
@@ -45,6 +55,7 @@ void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)());
 void wait_on(const std::uint32_t* word, std::uint32_t while_value);
 void wake_one(const std::uint32_t* word);
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds);
+void give_way();  // others may run first
 
 // --- threads
 // A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks (it frees

@@ -11,12 +11,15 @@ struct Box {
   static std::uintptr_t base(const Global&);
   static std::size_t bytes(const Global&);
   static std::uintptr_t tables(const Global&);
-  static Run acquire(Global&, std::size_t, std::size_t);
+  static void limit(Global&, MemoryLimit, MemoryLimit);
+  static Run acquire(Global&, std::size_t, std::size_t, Demand);
   static void release(Global&, std::uintptr_t, bool);
   static bool resize(Global&, std::uintptr_t, std::size_t);
   static std::size_t granules(Global&, std::uintptr_t);
   static std::uintptr_t start(Global&, std::uintptr_t);
   static std::size_t dirty_bytes(const Global&);
+  static std::size_t held_bytes(Global&);
+  static std::size_t thread_share(const Global&);
   static std::size_t reached_bytes(Global&);
 #ifdef HZ_COMPLETE
   static std::size_t purge(Global&, std::size_t);

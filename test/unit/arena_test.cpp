@@ -26,7 +26,7 @@ constexpr std::size_t kTableBytes = 100;
 class ArenaTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(Arena::open(arena_, kTableBytes)); }
-  void TearDown() override { hz::os::unmap(hz::pointer(arena_.base), arena_.bytes); }
+  void TearDown() override { hz::os::unmap(hz::pointer(Arena::base(arena_)), Arena::bytes(arena_)); }
 
   hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) {
     return Arena::acquire(arena_, granules, alignment);

@@ -36,6 +36,12 @@ class OptionsTest : public ::testing::Test {
     return Read();
   }
 
+  static void ExpectLimit(std::size_t bytes, unsigned percent, bool given, const hz::MemoryLimit& limit) {
+    EXPECT_EQ(bytes, limit.bytes);
+    EXPECT_EQ(percent, limit.percent);
+    EXPECT_EQ(given, limit.given);
+  }
+
   std::string said_;
 };
 
@@ -46,6 +52,66 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_FALSE(options.report_only);
   EXPECT_EQ(0u, options.thread_cache);
   EXPECT_EQ(125u, options.retain);
+  for (const hz::MemoryLimit& limit : {options.limit_soft, options.limit_hard}) ExpectLimit(0, 0, false, limit);
+}
+
+TEST_F(OptionsTest, Limits) {
+  struct Understood {
+    const char* value;
+    std::size_t bytes;
+    unsigned percent;
+  };
+  for (const Understood& u :
+       {Understood{"0", 0, 0}, Understood{"0M", 0, 0}, Understood{"1048576", hz::kMiB, 0},
+        Understood{"1024k", hz::kMiB, 0}, Understood{"1024K", hz::kMiB, 0}, Understood{"1m", hz::kMiB, 0},
+        Understood{"300M", 300 * hz::kMiB, 0}, Understood{"2g", 2 * hz::kGiB, 0},
+        Understood{"16384G", 16384 * hz::kGiB, 0}, Understood{"17592186044416", 16384 * hz::kGiB, 0},
+        Understood{"1%", 0, 1}, Understood{"80%", 0, 80}, Understood{"100%", 0, 100}}) {
+    SCOPED_TRACE(u.value);
+    ExpectLimit(u.bytes, u.percent, true, Read("HZ_LIMIT_SOFT", u.value).limit_soft);
+    ExpectLimit(u.bytes, u.percent, true, Read("HZ_LIMIT_HARD", u.value).limit_hard);
+    EXPECT_EQ("", said_);
+  }
+  Clear();
+  for (const char* value : {"",
+                            "banana",
+                            "-1",
+                            "+1M",
+                            "1.5G",
+                            "100",
+                            "1048575",
+                            "1023K",
+                            "M",
+                            "%",
+                            "0%",
+                            "101%",
+                            "1000%",
+                            "80%%",
+                            "80 %",
+                            "1MB",
+                            "1MiB",
+                            "1T",
+                            "16385G",
+                            "17592186044417",
+                            "18446744073709551616",
+                            "99999999999999999999999999",
+                            "18014398509481984K",
+                            "0x100000",
+                            " 1M",
+                            "1M "}) {
+    SCOPED_TRACE(value);
+    ExpectLimit(0, 0, false, Read("HZ_LIMIT_HARD", value).limit_hard);
+    EXPECT_EQ(
+        "hz: warning: HZ_LIMIT_HARD=" + std::string(value) + " not understood; accepted: 0, 1M to 16384G, 1% to 100%\n",
+        said_);
+  }
+}
+
+TEST_F(OptionsTest, LimitsInTheList) {
+  const Options options = Read("HZ_OPTIONS", "limit_soft:75%,limit_hard:256M");
+  EXPECT_EQ("", said_);
+  ExpectLimit(0, 75, true, options.limit_soft);
+  ExpectLimit(256 * hz::kMiB, 0, true, options.limit_hard);
 }
 
 TEST_F(OptionsTest, EveryVariable) {

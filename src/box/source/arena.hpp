@@ -10,11 +10,16 @@
 //   every row of a run in use knows the first one
 //
 // Under an address-space limit nothing is reserved ahead: the range grows in place as it is needed.
+//
+//   held = (top - first - clean) granules + tables of (top - first)      clean: free granules without pages
+//   Every change of it happens under the lock, and past a limit (ration.hpp) there is no change upwards.
 #pragma once
 
 #include <atomic>
 
+#include "box/source/address_range.hpp"
 #include "box/source/contract.hpp"
+#include "box/source/ration.hpp"
 #include "box/source/run_table.hpp"
 #include "os/lock.hpp"
 
@@ -22,49 +27,64 @@ namespace hz {
 
 struct Arena {
   struct Global {
-    std::uintptr_t base = 0;
-    std::size_t bytes = 0;
-    std::uintptr_t tables = 0;
-    bool grows = false;            // extends its range instead of committing reserved space
-    std::uintptr_t committed = 0;  // usable up to here
+    AddressRange range;
     RunTable runs;
     std::atomic<std::size_t> dirty{0};  // granules; written under the lock
+    std::size_t clean = 0;              // granules
+    std::size_t leaving = 0;            // granules on their way to the system
+    std::size_t per_granule = 0;        // bytes of all tables
+    Ration ration;
     os::Lock lock;
   };
 
   static constexpr std::size_t kMinBytes = 4 * kMiB;
   static constexpr std::size_t kDefaultBytes = 64 * kGiB;
-  static constexpr std::size_t kTiB = 1024 * kGiB;
-  static constexpr std::size_t kMaxBytes = 16 * kTiB;
-  static constexpr std::size_t kCommitStep = 4 * kMiB;
+  static constexpr std::size_t kMaxBytes = 16 * AddressRange::kTiB;
 
   static bool open(Global& g, std::size_t table_bytes_per_granule) {
-    const std::size_t per_granule = table_bytes_per_granule + sizeof(RunTable::Row);
     const std::size_t limit = os::address_space_limit();
-    g.grows = limit != SIZE_MAX;
+    g.range.grows = limit != SIZE_MAX;
+    g.per_granule = table_bytes_per_granule + sizeof(RunTable::Row);
     std::size_t bytes = kDefaultBytes;
     while (bytes < 4 * os::memory_bytes() && bytes < kMaxBytes) bytes *= 2;
-    if (g.grows && bytes > limit) bytes = align_up(limit, kGranule);
+    if (g.range.grows && bytes > limit) bytes = align_up(limit, kGranule);
     for (; bytes >= kMinBytes; bytes = align_up(bytes / 2, kGranule)) {
-      if (place(g, bytes, align_up(bytes / kGranule * per_granule, kGranule), table_bytes_per_granule)) return true;
+      const std::size_t count = bytes >> kGranuleShift;
+      const std::size_t table_bytes = align_up(count * g.per_granule, kGranule);
+      if (!g.range.open(bytes, table_bytes)) continue;
+      g.runs.open(pointer(g.range.base + count * table_bytes_per_granule), table_bytes >> kGranuleShift, count);
+      return true;
     }
     return false;
   }
 
-  static std::uintptr_t base(const Global& g) { return g.base; }
-  static std::size_t bytes(const Global& g) { return g.bytes; }
-  static std::uintptr_t tables(const Global& g) { return g.tables; }
+  static std::uintptr_t base(const Global& g) { return g.range.base; }
+  static std::size_t bytes(const Global& g) { return g.range.bytes; }
+  static std::uintptr_t tables(const Global& g) { return g.range.base; }
 
-  static Run acquire(Global& g, std::size_t granules, std::size_t alignment) {
+  static void limit(Global& g, MemoryLimit soft, MemoryLimit hard) {
+    const os::Guarded hold(g.lock);
+    g.ration.set(soft, hard);
+  }
+
+  static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     const os::Guarded hold(g.lock);
     RunTable& t = g.runs;
     if (granules > t.end || alignment > t.end) return {};
-    std::uint32_t row = t.find(granules, alignment, g.base >> kGranuleShift);
-    const bool zeroed = row == 0 || use(g, row, granules) == 0;
-    if (row == 0) row = grow(g, granules, alignment);
-    if (row == 0) return {};
-    t.rows[row].moved = false;
-    return {at(g, row), zeroed};
+    for (;;) {
+      std::uint32_t row = t.find(granules, alignment, g.range.base >> kGranuleShift);
+      const Room room = row != 0 ? room_for_part(g, row, granules, demand)
+                                 : room_for(g, top_bytes(g, granules, first_fit(g, alignment)), demand);
+      if (room == Room::kEnough) {
+        const bool zeroed = row == 0 || use(g, row, granules) == 0;
+        if (row == 0) row = grow(g, granules, first_fit(g, alignment));
+        if (row == 0) return {};
+        t.rows[row].moved = false;
+        return {at(g, row), zeroed};
+      }
+      if (row != 0) t.leave(row);
+      if (!made(g, room, demand)) return {};
+    }
   }
 
   static void release(Global& g, std::uintptr_t start, bool fresh) {
@@ -77,21 +97,16 @@ struct Arena {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
-    if (granules < length) {
-      shrink(g, row, granules);
-    } else if (granules > length) {
-      const auto next = row + static_cast<std::uint32_t>(length);
-      const std::size_t more = granules - length;
-      if (g.runs.rows[row].moved) return false;  // or its pages would lie in two mappings
-      if (next == g.runs.top) {
-        if (grow(g, more, 1) == 0) return false;
-      } else if (g.runs.rows[next].state == RunTable::State::kFree && g.runs.rows[next].length >= more) {
-        use(g, next, more);
-      } else {
-        return false;
-      }
-      g.runs.mark_used(row, granules);
+    if (granules < length) shrink(g, row, granules);
+    if (granules <= length) return true;
+    if (g.runs.rows[row].moved) return false;  // or its pages would lie in two mappings
+    Demand demand = {.insists = true};
+    for (;;) {
+      const Room room = extend(g, row + static_cast<std::uint32_t>(length), granules - length, demand);
+      if (room == Room::kEnough) break;
+      if (!made(g, room, demand)) return false;
     }
+    g.runs.mark_used(row, granules);
     return true;
   }
 
@@ -118,96 +133,145 @@ struct Arena {
 
   static std::size_t dirty_bytes(const Global& g) { return g.dirty.load(std::memory_order_relaxed) << kGranuleShift; }
 
-  // The lock is not held while the system works: the run is in use meanwhile.
+  static std::size_t held_bytes(Global& g) {
+    const os::Guarded hold(g.lock);
+    return held(g);
+  }
+  static std::size_t thread_share(const Global& g) { return g.ration.thread_share.load(std::memory_order_relaxed); }
+
   static std::size_t purge(Global& g, std::size_t keep_bytes) {
+    const os::Guarded hold(g.lock);
     std::size_t purged = 0;
-    g.lock.lock();
     while (dirty_bytes(g) > keep_bytes) {
-      const std::uint32_t row = g.runs.oldest_dirty();
-      if (row == 0) break;
-      const std::size_t length = g.runs.rows[row].length;
-      const std::size_t dirty = use(g, row, length);
-      g.lock.unlock();
-      const bool done = os::purge(pointer(at(g, row)), length << kGranuleShift);
-      g.lock.lock();
-      give(g, row, length, done);
-      if (!done) break;
-      purged += dirty << kGranuleShift;
+      const std::size_t one = purge_one(g);
+      if (one == 0) break;
+      purged += one;
     }
-    g.lock.unlock();
     return purged;
   }
 
-  static void free_locks(Global& g) { g.lock.reset(); }
+  static void free_locks(Global& g) {
+    g.lock.reset();
+    g.leaving = 0;
+  }
 
  private:
   static std::uintptr_t at(const Global& g, std::uint32_t row) {
-    return g.base + (std::uintptr_t{row} << kGranuleShift);
+    return g.range.base + (std::uintptr_t{row} << kGranuleShift);
   }
   static std::uint32_t row_of(const Global& g, std::uintptr_t address) {
-    return static_cast<std::uint32_t>((address - g.base) >> kGranuleShift);
+    return static_cast<std::uint32_t>((address - g.range.base) >> kGranuleShift);
   }
 
-  static bool place(Global& g, std::size_t bytes, std::size_t table_bytes, std::size_t others_per_granule) {
-    g.base = g.grows ? place_growing(table_bytes) : place_reserved(bytes, table_bytes);
-    if (g.base == 0) return false;
-    g.bytes = bytes;
-    g.tables = g.base;
-    g.committed = g.base + table_bytes;
-    const std::size_t count = bytes >> kGranuleShift;
-    g.runs.open(pointer(g.base + count * others_per_granule), table_bytes >> kGranuleShift, count);
+  static std::size_t held(const Global& g) {
+    const std::size_t reached = g.runs.top - g.runs.first;
+    return ((reached - g.clean) << kGranuleShift) + reached * g.per_granule;
+  }
+
+  static constexpr std::size_t kUnpayable = SIZE_MAX;  // the system takes nothing back
+  enum class Room : std::uint8_t { kEnough, kAfterPurge, kWhenOthersPurged, kNone };
+
+  // Whether the heap may have `more` bytes than it holds. What is free goes back to the system first.
+  static Room room_for(Global& g, std::size_t more, const Demand& demand) {
+    Ration& r = g.ration;
+    const std::size_t next = held(g) + more;
+    if (HZ_LIKELY(next <= r.trigger)) return Room::kEnough;
+    if (!r.looked) r.look();
+    const std::size_t credit = demand.instead_of << kGranuleShift;
+    const std::size_t hard = r.hard > Ration::kNone - credit ? Ration::kNone : r.hard + credit;
+    if (next - dirty_bytes(g) - (g.leaving << kGranuleShift) > hard) return Room::kNone;
+    // Past the soft limit growth is paid with free pages, byte for byte; past the hard one with all that it takes.
+    const bool unpaid = next > hard ? demand.paid != kUnpayable : next > r.soft && demand.paid < more;
+    if (unpaid && dirty_bytes(g) != 0) return Room::kAfterPurge;
+    if (next > hard) return g.leaving != 0 ? Room::kWhenOthersPurged : Room::kNone;
+    if (demand.insists || !r.recall_due(next)) return Room::kEnough;
+    r.recalled(held(g));
+    return Room::kNone;
+  }
+  // What room there is for has to be looked for again afterwards: the lock was open. False: there is none.
+  static bool made(Global& g, Room room, Demand& demand) {
+    if (room == Room::kNone) return false;
+    if (room == Room::kAfterPurge) {
+      const std::size_t purged = purge_one(g);
+      demand.paid = purged == 0 ? kUnpayable : demand.paid + purged;
+      return true;
+    }
+    g.lock.unlock();
+    os::give_way();
+    g.lock.lock();
     return true;
   }
-  static std::uintptr_t place_reserved(std::size_t bytes, std::size_t table_bytes) {
-    void* range = os::reserve(bytes, kGranule);
-    if (range == nullptr) return 0;
-    if (os::commit(range, table_bytes) && os::forbid_huge_pages(range, table_bytes)) return address(range);
-    os::unmap(range, bytes);
-    return 0;
+  // The same for the first part of a free run: what is dirty there is held already.
+  static Room room_for_part(Global& g, std::uint32_t row, std::size_t granules, const Demand& demand) {
+    if (HZ_LIKELY(held(g) + (granules << kGranuleShift) <= g.ration.trigger)) return Room::kEnough;
+    const std::size_t clean = granules - g.runs.dirty_of(row, granules);
+    return clean == 0 ? Room::kEnough : room_for(g, clean << kGranuleShift, demand);
   }
-  // Somewhere far from where the system places its own mappings, so that there is room to grow; at random, so that the
-  // place is no more predictable than any other mapping.
-  static std::uintptr_t place_growing(std::size_t table_bytes) {
-    for (int attempt = 0; attempt < 8; ++attempt) {
-      const std::uintptr_t at = 16 * kTiB + os::random_word() % (16 * kTiB / kGranule) * kGranule;
-      if (os::extend(pointer(at), table_bytes) && os::forbid_huge_pages(pointer(at), table_bytes)) return at;
-    }
-    return 0;
+
+  // Where a run at this alignment would begin if it were taken from the top.
+  static std::size_t first_fit(const Global& g, std::size_t alignment) {
+    const std::size_t bias = g.range.base >> kGranuleShift;
+    return align_up(g.runs.top + bias, alignment) - bias;
+  }
+  // What it would add to what is held.
+  static std::size_t top_bytes(const Global& g, std::size_t granules, std::size_t row) {
+    return (granules << kGranuleShift) + (row + granules - g.runs.top) * g.per_granule;
   }
 
   // A run in use from the top; 0 if the range or the system has no more.
-  static std::uint32_t grow(Global& g, std::size_t granules, std::size_t alignment) {
+  static std::uint32_t grow(Global& g, std::size_t granules, std::size_t row) {
     RunTable& t = g.runs;
-    const std::size_t bias = g.base >> kGranuleShift;
-    const std::size_t row = align_up(t.top + bias, alignment) - bias;
     const std::size_t end = row + granules;
-    if (end > t.end || !commit_to(g, g.base + (end << kGranuleShift))) return 0;
+    if (end > t.end || !g.range.commit_to(g.range.base + (end << kGranuleShift))) return 0;
     const std::uint32_t gap = t.top;
     t.top = static_cast<std::uint32_t>(end);
     t.mark_used(static_cast<std::uint32_t>(row), granules);
-    if (row != gap) t.give(gap, row - gap, 0);
+    if (row != gap) {
+      t.give(gap, row - gap, 0);
+      g.clean += row - gap;
+    }
     return static_cast<std::uint32_t>(row);
+  }
+
+  // The rows behind a run in use, for the run; kNone where caches have to be returned first, too: then it moves.
+  static Room extend(Global& g, std::uint32_t next, std::size_t more, const Demand& demand) {
+    const RunTable& t = g.runs;
+    const bool at_top = next == t.top;
+    if (!at_top && (t.rows[next].state != RunTable::State::kFree || t.rows[next].length < more)) return Room::kNone;
+    // All of it, as if it were clean: who is refused for that moves, at no great cost.
+    const std::size_t bytes = at_top ? top_bytes(g, more, next) : more << kGranuleShift;
+    if (g.ration.recall_due(held(g) + bytes)) return Room::kNone;
+    const Room room = at_top ? room_for(g, bytes, demand) : room_for_part(g, next, more, demand);
+    if (room != Room::kEnough) return room;
+    if (at_top) return grow(g, more, next) != 0 ? Room::kEnough : Room::kNone;
+    use(g, next, more);
+    return Room::kEnough;
   }
 
   // Takes a free run, or the first part of it, into use; how many of its granules were dirty.
   static std::size_t use(Global& g, std::uint32_t row, std::size_t granules) {
     const std::size_t dirty = g.runs.use(row, granules);
     g.dirty.store(g.dirty.load(std::memory_order_relaxed) - dirty, std::memory_order_relaxed);
+    g.clean -= granules - dirty;
     return dirty;
   }
 
-  static bool commit_to(Global& g, std::uintptr_t end) {
-    if (end <= g.committed) return true;
-    std::uintptr_t generous = align_up(end - g.base, kCommitStep) + g.base;
-    if (generous > g.base + g.bytes) generous = g.base + g.bytes;
-    return commit_range(g, generous) || commit_range(g, end);
-  }
-  static bool commit_range(Global& g, std::uintptr_t end) {
-    void* from = pointer(g.committed);
-    const std::size_t bytes = end - g.committed;
-    if (!(g.grows ? os::extend(from, bytes) : os::commit(from, bytes))) return false;
-    g.committed = end;
-    return true;
+  // Gives back the pages of one free run, which is in use meanwhile: the lock is open while the system works. How many
+  // bytes; 0 if none is dirty, or the system refuses.
+  static std::size_t purge_one(Global& g) {
+    const std::uint32_t row = g.runs.oldest_dirty();
+    if (row == 0) return 0;
+    const std::size_t length = g.runs.rows[row].length;
+    const std::size_t dirty = use(g, row, length);
+    g.leaving += dirty;
+    g.clean += length - dirty;  // the others are no more held than before
+    g.lock.unlock();
+    const bool done = os::purge(pointer(at(g, row)), length << kGranuleShift);
+    g.lock.lock();
+    g.leaving -= dirty;
+    g.clean -= length - dirty;
+    give(g, row, length, done);
+    return done ? dirty << kGranuleShift : 0;
   }
 
   static void shrink(Global& g, std::uint32_t row, std::size_t granules) {
@@ -222,7 +286,12 @@ struct Arena {
 
   // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.
   static void give(Global& g, std::uint32_t row, std::size_t length, bool fresh) {
-    if (!fresh) g.dirty.store(g.dirty.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
+    if (fresh) {
+      g.clean += length;
+      g.ration.fell(held(g));
+    } else {
+      g.dirty.store(g.dirty.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
+    }
     g.runs.give(row, length, fresh ? 0 : length);
   }
 };

@@ -15,22 +15,40 @@ struct Run {
   bool zeroed = false;    // reads as zero
 };
 
+// What the user says about memory: bytes, or per cent of what the process may use; 0 of both: no limit.
+struct MemoryLimit {
+  std::size_t bytes = 0;
+  unsigned percent = 0;
+  bool given = false;
+};
+
+struct Demand {
+  bool insists = false;        // caches were returned: only the hard limit may refuse now
+  std::size_t instead_of = 0;  // granules that go back to the system as soon as the new ones are there
+  std::size_t paid = 0;        // the source's own note: bytes purged for it
+};
+
 template <class S>
 concept SourceContract = requires(typename S::Global& g, const typename S::Global& seen, std::uintptr_t at,
-                                  std::size_t bytes, std::size_t granules, std::size_t alignment, bool fresh) {
+                                  std::size_t bytes, std::size_t granules, std::size_t alignment, bool fresh,
+                                  Demand demand, MemoryLimit soft, MemoryLimit hard) {
   { S::open(g, bytes) } -> std::same_as<bool>;        // bytes of tables wanted per granule, before the first run
   { S::base(seen) } -> std::same_as<std::uintptr_t>;  // arena and tables
   { S::bytes(seen) } -> std::same_as<std::size_t>;
-  { S::tables(seen) } -> std::same_as<std::uintptr_t>;          // the tables of the others
-  { S::acquire(g, granules, alignment) } -> std::same_as<Run>;  // alignment in granules
-  { S::release(g, at, fresh) } -> std::same_as<void>;           // fresh: its pages went back already
-  { S::resize(g, at, granules) } -> std::same_as<bool>;         // in place or not at all
-  { S::granules(g, at) } -> std::same_as<std::size_t>;          // of the run that starts at `at`
-  { S::start(g, at) } -> std::same_as<std::uintptr_t>;          // of the run in use around `at`, 0 if none
+  { S::tables(seen) } -> std::same_as<std::uintptr_t>;  // the tables of the others
+  { S::limit(g, soft, hard) } -> std::same_as<void>;    // before the first run; without it there is no limit
+  // Alignment in granules. Refused past a limit; with `insists`, only past the hard one.
+  { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
+  { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already
+  { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
+  { S::granules(g, at) } -> std::same_as<std::size_t>;   // of the run that starts at `at`
+  { S::start(g, at) } -> std::same_as<std::uintptr_t>;   // of the run in use around `at`, 0 if none
   { S::dirty_bytes(seen) } -> std::same_as<std::size_t>;
-  { S::reached_bytes(g) } -> std::same_as<std::size_t>;  // of the arena, so far
-  { S::purge(g, bytes) } -> std::same_as<std::size_t>;   // keep at most this much dirty; what was purged
-  { S::free_locks(g) } -> std::same_as<void>;            // in the child of a fork
+  { S::held_bytes(g) } -> std::same_as<std::size_t>;       // had from the system and not given back
+  { S::thread_share(seen) } -> std::same_as<std::size_t>;  // what a thread may cache in this container at most
+  { S::reached_bytes(g) } -> std::same_as<std::size_t>;    // of the arena, so far
+  { S::purge(g, bytes) } -> std::same_as<std::size_t>;     // keep at most this much dirty; what was purged
+  { S::free_locks(g) } -> std::same_as<void>;              // in the child of a fork
 };
 
 }  // namespace hz

@@ -97,6 +97,35 @@ struct RunTable {
   // Rows in use become free, all of them dirty or none, and merge with free neighbours.
   void give(std::uint32_t row, std::size_t length, std::size_t dirty) {
     for (std::size_t i = row; i < row + length; ++i) rows[i].is_dirty = dirty != 0;
+    merge(row, length, dirty);
+  }
+
+  // A run that was found and is not used after all becomes one with what it was split from.
+  void leave(std::uint32_t row) {
+    remove(row);
+    merge(row, rows[row].length, rows[row].dirty);
+  }
+
+  // Of the first `length` rows of a free run, how many are dirty.
+  std::size_t dirty_of(std::uint32_t row, std::size_t length) const {
+    const std::size_t dirty = rows[row].dirty;
+    if (dirty == 0 || length == rows[row].length) return dirty;
+    if (dirty == rows[row].length) return length;
+    std::size_t count = 0;
+    for (std::size_t i = row; i < row + length; ++i) count += rows[i].is_dirty ? 1U : 0U;
+    return count;
+  }
+
+  // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
+  std::uint32_t oldest_dirty() const {
+    for (unsigned i = kLists; i-- > 0;) {
+      if (dirty_runs[i].last != 0) return dirty_runs[i].last;
+    }
+    return 0;
+  }
+
+ private:
+  void merge(std::uint32_t row, std::size_t length, std::size_t dirty) {
     rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
     const std::size_t after = row + length;
     if (after < top && rows[after].state == State::kFree) {
@@ -115,15 +144,6 @@ struct RunTable {
     check(row);
   }
 
-  // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
-  std::uint32_t oldest_dirty() const {
-    for (unsigned i = kLists; i-- > 0;) {
-      if (dirty_runs[i].last != 0) return dirty_runs[i].last;
-    }
-    return 0;
-  }
-
- private:
   // A free run: its two ends agree, no free run touches it, no more dirty granules than granules.
   void check(std::uint32_t row) const {
     if constexpr (kDebug) {
@@ -161,12 +181,7 @@ struct RunTable {
     remove(row);
     const std::size_t whole = rows[row].length;
     const std::size_t dirty = rows[row].dirty;
-    std::size_t dirty_before = 0;
-    if (dirty == whole) {
-      dirty_before = length;
-    } else if (dirty != 0) {
-      for (std::size_t i = row; i < row + length; ++i) dirty_before += rows[i].is_dirty ? 1U : 0U;
-    }
+    const std::size_t dirty_before = dirty_of(row, length);
     const auto second = row + static_cast<std::uint32_t>(length);
     insert(second, whole - length, dirty - dirty_before);
     insert(row, length, dirty_before);

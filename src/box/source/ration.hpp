@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much the heap may have from the system: the limits in bytes, and when caches have to be returned first. Plain
+// data under the source's lock; knows nothing of runs. Costs one comparison as long as there is room.
+//
+//   hard     the heap never has more
+//   soft     before the heap grows past it, caches come back: once, and then again whenever it has grown by
+//            soft / kStepShare over the least that it had since (`lowest`), so that a heap that must live beyond its
+//            soft limit does not empty its caches for every span
+//   trigger  below it there is nothing to ask: the lowest of what is known, or kLookAt while the container is unread
+//
+// The container (control groups) is read when the heap first grows past kLookAt, and not at the start of the process:
+// it takes some tens of system calls, which most processes, being small and short, never need to pay. Only a limit in
+// per cent asks for it at once.
+#pragma once
+
+#include <atomic>
+
+#include "base/units.hpp"
+#include "box/source/contract.hpp"
+#include "os/os.hpp"
+
+namespace hz {
+
+struct Ration {
+  static constexpr std::size_t kNone = SIZE_MAX;
+  static constexpr std::size_t kLookAt = 16 * kMiB;
+  static constexpr std::size_t kStepShare = 16;
+  static constexpr unsigned kDefaultSoftPercent = 90;  // of the container's memory, where there is such a limit
+  // Of the container's memory, for the caches of as many threads as it has CPUs.
+  static constexpr std::size_t kThreadShare = 64;
+  static constexpr std::size_t kLeastThreadShare = 256 * kKiB;
+
+  std::size_t soft = kNone, hard = kNone;
+  std::size_t trigger = kNone;
+  std::size_t lowest = 0;
+  bool looked = true;  // nothing is looked at before set()
+  MemoryLimit asked_soft, asked_hard;
+  // What a thread may cache at most so that the container is not filled with caches. Read without the lock.
+  std::atomic<std::size_t> thread_share{kNone};
+
+  void set(MemoryLimit soft_limit, MemoryLimit hard_limit) {
+    asked_soft = soft_limit;
+    asked_hard = hard_limit;
+    looked = false;
+    settle(os::Container(), 0);
+    if (asked_soft.percent != 0 || asked_hard.percent != 0) look();
+  }
+
+  void look() {
+    looked = true;
+    settle(os::container(""), os::memory_bytes());
+  }
+
+  // Limits in bytes, from what was asked for and what there is.
+  void settle(const os::Container& container, std::size_t physical) {
+    const std::size_t memory = container.memory != 0 ? container.memory : physical;
+    hard = bytes_of(asked_hard, memory);
+    soft = bytes_of(asked_soft, memory);
+    if (!asked_soft.given) soft = default_soft(container);
+    if (soft > hard) soft = hard;
+    if (container.memory != 0) {
+      const std::size_t cpus = cpus_of(container);
+      const std::size_t share = container.memory / kThreadShare / (cpus == 0 ? 1 : cpus);
+      thread_share.store(share > kLeastThreadShare ? share : kLeastThreadShare, std::memory_order_relaxed);
+    }
+    trigger = looked || soft < kLookAt ? soft : kLookAt;
+  }
+
+  // Whether caches have to be returned before the heap has `next` bytes.
+  bool recall_due(std::size_t next) const { return next > soft && next > lowest && next - lowest > soft / kStepShare; }
+  // They will be; this is what the heap has now.
+  void recalled(std::size_t held) { lowest = held; }
+  void fell(std::size_t held) {
+    if (held < lowest) lowest = held;
+  }
+
+ private:
+  static std::size_t bytes_of(const MemoryLimit& limit, std::size_t memory) {
+    if (limit.percent == 0) return limit.bytes == 0 ? kNone : limit.bytes;
+    return memory == 0 ? kNone : memory / 100 * limit.percent;
+  }
+  static std::size_t default_soft(const os::Container& container) {
+    std::size_t memory = container.memory;
+    if (container.memory_high != 0 && (memory == 0 || container.memory_high < memory)) memory = container.memory_high;
+    return memory == 0 ? kNone : memory / 100 * kDefaultSoftPercent;
+  }
+  static std::size_t cpus_of(const os::Container& container) {
+    const unsigned usable = os::usable_cpus();
+    return container.cpus != 0 && (usable == 0 || container.cpus < usable) ? container.cpus : usable;
+  }
+};
+
+}  // namespace hz
