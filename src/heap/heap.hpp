@@ -236,8 +236,13 @@ struct Heap {
   HZ_SLOW static void free_slow(void* block) {
     if (block == nullptr) return;
     const Tag tag = Route::find(S::global.route, address(block));
-    const Bin bin = Route::bin(tag);
     if (!plausible(tag, block)) return;
+    free_here(block, tag);
+    Purger<Line>::start_if_stuck();
+  }
+
+  static void free_here(void* block, Tag tag) {
+    const Bin bin = Route::bin(tag);
     Entered here;
     Thread& t = here.thread();
     count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);

@@ -33,6 +33,8 @@ struct Huge {
       if (run.at == 0) return nullptr;
     }
     zeroed = run.zeroed;
+    // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it counts.
+    if (!zeroed) Line::Guard::on_alloc(pointer(run.at));
     settle(t, run.at, granules);
     return pointer(run.at);
   }
@@ -41,7 +43,7 @@ struct Huge {
     const std::uintptr_t at = address(block);
     const std::size_t bytes = usable_size(block);
     leave(t, at, bytes);
-    Source::release(S::global.source, at, os::remap_fresh(block, bytes));
+    give_back(block, os::remap_fresh(block, bytes));
     Home<Line>::purge_if_due(t);
   }
 
@@ -73,14 +75,21 @@ struct Huge {
     bool zeroed = false;
     void* moved = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
     if (moved == nullptr) return nullptr;
-    const bool by_pages = os::move_pages(block, moved, old_bytes);
+    const bool in_pieces = Source::moved(S::global.source, address(block));  // cannot be moved by pages once more
+    const os::Move result = in_pieces ? os::Move::kRefused : os::move_pages(block, moved, old_bytes);
+    if (result == os::Move::kTargetLost) {
+      abandon(t, address(moved));
+      moved = allocate(t, size, 1, zeroed);
+      if (moved == nullptr) return nullptr;
+    }
+    const bool by_pages = result == os::Move::kDone;
     if (by_pages) {
       Source::note_moved(S::global.source, address(moved));
     } else {
-      __builtin_memcpy(moved, block, old_bytes);
+      __builtin_memcpy(moved, block, old_bytes < bytes ? old_bytes : bytes);
     }
     leave(t, address(block), old_bytes);
-    Source::release(S::global.source, address(block), by_pages);
+    give_back(block, by_pages || (in_pieces && os::remap_fresh(block, old_bytes)));
     Home<Line>::purge_if_due(t);
     return moved;
   }
@@ -93,6 +102,17 @@ struct Huge {
     Retain::slots_out(S::global.retain, granules << kGranuleShift);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
   }
+  // A place that lies in several mappings and could not be made one again stays in use: the next move from there might
+  // stop half-way.
+  static void give_back(void* block, bool fresh) {
+    if (fresh || !Source::moved(S::global.source, address(block))) {
+      Source::release(S::global.source, address(block), fresh);
+    } else {
+      os::purge(block, usable_size(block));
+    }
+  }
+  // A run whose place could not be mapped again: it stays in use, so that nobody gets it.
+  static void abandon(Thread& t, std::uintptr_t at) { leave(t, at, usable_size(pointer(at))); }
   static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
     Retain::slots_home(S::global.retain, bytes);

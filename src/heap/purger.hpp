@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the caches of idle
-// threads go home, retention decays, free pages go back to the system. Started from a slow path of malloc when a
-// process with several threads holds enough to be worth it; sleeps while every thread is idle and nothing is left to
-// do; ends when the heap is small. Costs a look at every thread's heads and counts a tick.
+// threads go home, retention decays, free pages go back to the system. It sleeps while every thread is idle and nothing
+// is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
 //
-// It is started by malloc alone, and never by free: the C library frees under the lock that pthread_create takes.
+// Where it starts: a process with threads gets one in malloc, when the heap is worth it; never in free, because the C
+// library frees under the lock that a new thread needs. A process that never had a thread is left alone (it may ask the
+// system for what only such a process may have) until memory is stuck, and then gets one in either.
 #pragma once
 
 #include "heap/revoke.hpp"
@@ -22,13 +23,14 @@ struct Purger {
   using Background = typename Line::Background;
   using Source = typename Line::Source;
 
-  // The caller holds no lock.
+  // From malloc's slow path, without a lock.
   static void start_if_worth() {
-    typename S::Global& g = S::global;
-    if (HZ_LIKELY(!Background::worth(held_bytes())) || g.purger.load(std::memory_order_relaxed) != S::kNoPurger ||
-        g.thread_count.load(std::memory_order_relaxed) < 2)
-      return;
-    start();
+    if (HZ_LIKELY(!Background::worth(held_bytes())) || there_is_one()) return;
+    if (S::global.thread_count.load(std::memory_order_relaxed) >= 2 || stuck()) start();
+  }
+  // From that of free.
+  static void start_if_stuck() {
+    if (!there_is_one() && os::never_had_threads() && stuck()) start();
   }
 
  private:
@@ -36,6 +38,14 @@ struct Purger {
 
   static std::size_t held_bytes() {
     return Retain::out_bytes(S::global.retain) + Source::dirty_bytes(S::global.source);
+  }
+
+  static bool there_is_one() { return S::global.purger.load(std::memory_order_relaxed) != S::kNoPurger; }
+
+  static bool stuck() {
+    const std::size_t out = Retain::out_bytes(S::global.retain);
+    const std::size_t loose = Retain::loose_bytes(S::global.retain);
+    return Background::stuck(Source::held_bytes(S::global.source), out > loose ? out - loose : 0);
   }
 
   HZ_COLD static void start() {
@@ -102,10 +112,9 @@ struct Purger {
     return Background::is_idle(t.same);
   }
 
-  // Ends if the heap is small or there is nobody left to look after.
   static bool ended() {
     const Hold list(S::global.threads_lock);
-    if (Background::worth(held_bytes()) && S::global.thread_count.load(std::memory_order_relaxed) >= 2) return false;
+    if (Background::worth(held_bytes())) return false;
     S::global.purger.store(S::kNoPurger, std::memory_order_relaxed);
     return true;
   }

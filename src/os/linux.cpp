@@ -85,12 +85,11 @@ bool purge(void* at, std::size_t bytes) {
   return madvise(at, bytes, MADV_DONTNEED) == 0;
 }
 
-bool move_pages(void* from, void* to, std::size_t bytes) {
+Move move_pages(void* from, void* to, std::size_t bytes) {
   const KeepErrno keep;
-  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return true;
-  // A failure may have unmapped the target already.
-  remap_fresh(to, bytes);
-  return false;
+  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return Move::kDone;
+  // A failure may have unmapped the target already: a limit of address space is looked at after that.
+  return remap_fresh(to, bytes) ? Move::kRefused : Move::kTargetLost;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {

@@ -16,6 +16,8 @@
 #include "base/compiler.hpp"
 #include "os/os.hpp"
 
+extern "C" __attribute__((weak)) char __libc_single_threaded;  // since glibc 2.32
+
 namespace hz::os {
 namespace {
 
@@ -60,6 +62,8 @@ bool start_thread(void (*run)(), const char* name) {
   errno = saved;
   return error == 0;
 }
+
+bool never_had_threads() { return &__libc_single_threaded != nullptr && __libc_single_threaded != 0; }
 
 bool barrier_on_all_threads() {
   if constexpr (kThreadSanitizer) return false;  // it does not know this kind of order

@@ -17,8 +17,10 @@ void* map(std::size_t bytes, std::size_t alignment);      // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);      // for metadata; true also where there are none
 void unmap(void* at, std::size_t bytes);
 bool purge(void* at, std::size_t bytes);  // pages go back; reads as zero afterwards
-// Moves pages onto fresh ones, out of one mapping; `from` reads as zero afterwards. False: nothing has moved.
-bool move_pages(void* from, void* to, std::size_t bytes);
+// Moves pages onto fresh ones, out of one mapping; `from` reads as zero afterwards. Refused: nothing has moved. Target
+// lost: nothing has moved, and `to` is no longer mapped, nor could it be mapped again.
+enum class Move { kDone, kRefused, kTargetLost };
+Move move_pages(void* from, void* to, std::size_t bytes);
 bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
 
 // --- the machine and its limits
@@ -58,9 +60,11 @@ void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned
 void give_way();  // others may run first
 
 // --- threads
-// A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks (it frees
-// under them, but does not allocate), nor by two threads at once. False if there can be none.
+// A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks: of a
+// process that has threads, it frees under the lock that a new thread needs, but does not allocate. Nor by two threads
+// at once. False if there can be none.
 bool start_thread(void (*run)(), const char* name);
+bool never_had_threads();  // false also where the C library does not tell
 // Every other running thread passes a full memory barrier between this call and its return. False where there is none.
 bool barrier_on_all_threads();
 

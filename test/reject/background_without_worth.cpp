@@ -10,6 +10,7 @@ struct Box {
 #ifdef HZ_COMPLETE
   static bool worth(std::size_t);
 #endif
+  static bool stuck(std::size_t, std::size_t);
   static bool is_idle(unsigned);
   static bool at_rest(unsigned);
 };

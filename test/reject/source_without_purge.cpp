@@ -26,6 +26,7 @@ struct Box {
 #endif
   static void free_locks(Global&);
   static void note_moved(Global&, std::uintptr_t);
+  static bool moved(Global&, std::uintptr_t);
 };
 
 static_assert(SourceContract<Box>);

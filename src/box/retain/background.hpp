@@ -16,6 +16,11 @@ struct Background {
   static constexpr unsigned kRetryMilliseconds = 1000;
   static constexpr std::size_t kWorthBytes = 16 * kMiB;
 
+  static constexpr std::size_t kStuckBytes = 12 * kMiB;
+
+  static bool stuck(std::size_t held_bytes, std::size_t live_bytes) {
+    return held_bytes > kStuckBytes + live_bytes + live_bytes / 2;
+  }
   static bool worth(std::size_t held_bytes) { return held_bytes > kWorthBytes; }
   static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= kIdleTicks; }
   static bool at_rest(unsigned ticks_without_work) { return ticks_without_work >= kRestTicks; }

@@ -97,8 +97,8 @@ struct Arena {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
-    if (granules < length) shrink(g, row, granules);
-    if (granules <= length) return true;
+    if (granules < length) return shrink(g, row, granules);
+    if (granules == length) return true;
     if (g.runs.rows[row].moved) return false;  // or its pages would lie in two mappings
     Demand demand = {.insists = true};
     for (;;) {
@@ -113,6 +113,11 @@ struct Arena {
   static void note_moved(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
     g.runs.rows[row_of(g, start)].moved = true;
+  }
+
+  static bool moved(Global& g, std::uintptr_t start) {
+    const os::Guarded hold(g.lock);
+    return g.runs.rows[row_of(g, start)].moved;
   }
 
   static std::size_t granules(Global& g, std::uintptr_t start) {
@@ -274,14 +279,15 @@ struct Arena {
     return done ? dirty << kGranuleShift : 0;
   }
 
-  static void shrink(Global& g, std::uint32_t row, std::size_t granules) {
-    const std::size_t length = g.runs.rows[row].length;
+  // What is left of a moved run has to become the arena's own mapping again.
+  static bool shrink(Global& g, std::uint32_t row, std::size_t granules) {
+    const std::size_t left = g.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
-    const std::size_t bytes = (length - granules) << kGranuleShift;
+    const bool moved = g.runs.rows[row].moved;
+    if (moved && !os::remap_fresh(pointer(at(g, tail)), left << kGranuleShift)) return false;
     g.runs.mark_used(row, granules);
-    // What is left of a moved run is the arena's own mapping again.
-    const bool fresh = g.runs.rows[row].moved && os::remap_fresh(pointer(at(g, tail)), bytes);
-    give(g, tail, length - granules, fresh);
+    give(g, tail, left, moved);
+    return true;
   }
 
   // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.
