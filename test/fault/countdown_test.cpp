@@ -43,13 +43,13 @@ class Tour {
   // In place, to a place that is free, to the top, and smaller again.
   void HugeBlocksThatMove() {
     // Free memory that is there already: so that blocks find a place to move to also when nothing else works.
-    walk_.Make(blocks_[106], 40 * kMiB);
+    walk_.Make(blocks_[106], 90 * kMiB);
     walk_.Free(blocks_[106]);
-    for (std::size_t i = 100; i < 106; ++i) walk_.Make(blocks_[i], (2 + i % 2) * kMiB);
-    for (std::size_t i = 100; i < 106; ++i) TryResize(i, 4 * kMiB);
+    for (std::size_t i = 100; i < 106; ++i) walk_.Make(blocks_[i], (5 + i % 2) * kMiB);
+    for (std::size_t i = 100; i < 106; ++i) TryResize(i, 7 * kMiB);
     walk_.Free(blocks_[103]);
+    for (std::size_t i = 100; i < 106; ++i) TryResize(i, 9 * kMiB);
     for (std::size_t i = 100; i < 106; ++i) TryResize(i, 5 * kMiB);
-    for (std::size_t i = 100; i < 106; ++i) TryResize(i, 2 * kMiB);
     for (std::size_t i = 100; i < 106; ++i) TryResize(i, 100 * kKiB);
   }
   void TryResize(std::size_t i, std::size_t size) {

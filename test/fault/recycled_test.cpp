@@ -39,7 +39,7 @@ void ExpectSoundAfterRealloc(std::size_t written, Make make) {
 }
 
 TEST(RecycledMemory, UnwrittenHugeBlockMayShrink) {
-  ExpectSoundAfterRealloc(0, [] { return api::Malloc(2 * kMiB); });
+  ExpectSoundAfterRealloc(0, [] { return api::Malloc(5 * kMiB); });
 }
 TEST(RecycledMemory, BarelyWrittenAlignedBlockMayMove) {
   ExpectSoundAfterRealloc(5, [] { return api::AlignedAlloc(std::size_t{128} << 10, 5); });
