@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See failing_calls.hpp. The linker gives every call of `mmap` in this program to `__wrap_mmap`.
+#include "fault/failing_calls.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+
+namespace hz_test::failing {
+namespace {
+
+std::atomic<Mode> mode{Mode::kNone};
+std::atomic<std::uint64_t> parameter{0};
+std::atomic<unsigned> which{kAllCalls};
+std::atomic<std::uint64_t> calls{0};
+std::atomic<std::uint64_t> failures{0};
+
+void Set(Mode new_mode, std::uint64_t new_parameter, unsigned new_which) {
+  mode = Mode::kNone;
+  parameter = new_parameter;
+  which = new_which;
+  calls = 0;
+  mode = new_mode;
+}
+
+bool Decide(std::uint64_t number) {
+  switch (mode.load()) {
+    case Mode::kNone: return false;
+    case Mode::kOnce: return number == parameter;
+    case Mode::kFrom: return number >= parameter;
+    case Mode::kSometimes: break;
+  }
+  std::uint64_t mixed = number * 0x9E3779B97F4A7C15U;
+  mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9U;
+  return (mixed >> 32) % parameter == 0;
+}
+
+bool Fails(unsigned call) {
+  if (mode.load() == Mode::kNone || (which.load() & call) == 0) return false;
+  if (!Decide(calls.fetch_add(1) + 1)) return false;
+  ++failures;
+  return true;
+}
+
+}  // namespace
+
+void None() { mode = Mode::kNone; }
+void Once(std::uint64_t call) { Set(Mode::kOnce, call, kAllCalls); }
+void From(std::uint64_t call) { Set(Mode::kFrom, call, kAllCalls); }
+void Sometimes(unsigned one_in, unsigned which_calls) { Set(Mode::kSometimes, one_in, which_calls); }
+std::uint64_t Calls() { return calls; }
+std::uint64_t Failures() { return failures; }
+
+}  // namespace hz_test::failing
+
+using namespace hz_test::failing;
+
+extern "C" {
+
+void* __real_mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void* at, std::size_t bytes);
+int __real_mprotect(void* at, std::size_t bytes, int protection);
+void* __real_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flags, ...);
+int __real_madvise(void* at, std::size_t bytes, int advice);
+
+void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
+  if (!Fails(kMap)) return __real_mmap(at, bytes, protection, flags, fd, offset);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
+// Where a mapping would have to be split and there are too many.
+int __wrap_munmap(void* at, std::size_t bytes) {
+  if (!Fails(kUnmap)) return __real_munmap(at, bytes);
+  errno = ENOMEM;
+  return -1;
+}
+
+int __wrap_mprotect(void* at, std::size_t bytes, int protection) {
+  if (!Fails(kProtect)) return __real_mprotect(at, bytes, protection);
+  errno = ENOMEM;
+  return -1;
+}
+
+// Some of the kernel's reasons are found before the target is unmapped, a limit of address space after it.
+void* __wrap_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flags, ...) {
+  std::va_list arguments;
+  va_start(arguments, flags);
+  void* to = va_arg(arguments, void*);
+  va_end(arguments);
+  if (!Fails(kMove)) return __real_mremap(at, old_bytes, bytes, flags, to);
+  if ((flags & MREMAP_FIXED) != 0 && Calls() % 4 != 0) __real_munmap(to, bytes);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
+int __wrap_madvise(void* at, std::size_t bytes, int advice) {
+  static constexpr int kReasons[] = {EAGAIN, EINVAL, ENOMEM};
+  if (!Fails(kAdvise)) return __real_madvise(at, bytes, advice);
+  errno = kReasons[Calls() % 3];
+  return -1;
+}
+}

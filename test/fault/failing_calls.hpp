@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes the system calls of the heap fail on purpose: the program is linked so that its mmap, munmap, mprotect, mremap
+// and madvise go through here (--wrap), and each fails as the kernel would. The C library's own calls do not. Called by
+// the tests of failing calls; costs a counter a call.
+#pragma once
+
+#include <cstdint>
+
+namespace hz_test::failing {
+
+enum class Mode : unsigned { kNone, kOnce, kFrom, kSometimes };
+
+// One bit a call.
+constexpr unsigned kMap = 1, kUnmap = 2, kProtect = 4, kMove = 8, kAdvise = 16, kAllCalls = 31;
+
+void None();
+void Once(std::uint64_t call);                          // the call of that number fails, counted from now, from 1
+void From(std::uint64_t call);                          // it and all that follow
+void Sometimes(unsigned one_in, unsigned which_calls);  // at random
+std::uint64_t Calls();                                  // since then
+std::uint64_t Failures();
+
+}  // namespace hz_test::failing

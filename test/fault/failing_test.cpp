@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random walks while the system calls of the heap fail at random: one in so many, some kinds of them or all. Nothing
+// that the heap holds may suffer, and when the calls work again, so does everything. HZ_TEST_SEED repeats a walk.
+#include <gtest/gtest.h>
+
+#include "fault/failing_calls.hpp"
+#include "fault/walk.hpp"
+#include "stress/threads.hpp"
+
+namespace hz_test {
+namespace {
+
+constexpr unsigned kBits = 24;
+
+// Calls fail for a while, all of them or rarely one; or they work.
+void Trouble(Random& random) {
+  if (Below(random, 3) != 0) return;
+  const std::size_t dice = Below(random, 8);
+  const unsigned all = failing::kAllCalls;
+  if (dice < 2) return failing::None();
+  if (dice < 4) return failing::Sometimes(1, all);
+  failing::Sometimes(1 + static_cast<unsigned>(Below(random, 8)), dice == 7 ? all : 1U + random() % all);
+}
+
+// How often the heap had to say no.
+unsigned WalkAmongFailures(unsigned threads, unsigned steps, std::uint64_t seed) {
+  Verdict verdict;
+  Mailbox mailbox;
+  std::vector<std::unique_ptr<Walk>> walks;
+  for (unsigned i = 0; i < threads; ++i) {
+    walks.push_back(std::make_unique<Walk>(verdict, mailbox, seed * 100 + i, kBits));
+  }
+  if (threads == 1) {
+    walks[0]->Run(steps, Trouble);
+  } else {
+    Together(threads, [&](unsigned i) { walks[i]->Run(steps, Trouble); });
+  }
+  failing::None();
+  unsigned given = 0, refused = 0;
+  for (auto& walk : walks) {
+    walk->CheckAll();
+    walk->FreeAll();
+    given += walk->Given();
+    refused += walk->Refused();
+  }
+  ExpectEverySizeWorks(verdict, kBits);
+  verdict.Tell();
+  EXPECT_GT(given, steps / 20);
+
+  ExpectNothingLost();
+  return refused;
+}
+
+void Turns(unsigned threads, unsigned steps) {
+  const Watchdog watchdog(Long() ? 3000 : 240);
+  const unsigned turns = Long() ? 200 : 2;
+  unsigned refused = 0;
+  for (unsigned turn = 0; turn < turns && !::testing::Test::HasFailure(); ++turn) {
+    SCOPED_TRACE("HZ_TEST_SEED=" + std::to_string(Seed()) + " turn " + std::to_string(turn));
+    refused += WalkAmongFailures(threads, steps, Seed() + turn);
+  }
+  EXPECT_GT(failing::Failures(), 0U);
+  EXPECT_GT(refused, 0U) << "no failure was felt";
+}
+
+TEST(FailingCalls, OneThread) { Turns(1, Scaled(8000, 2000)); }
+TEST(FailingCalls, FourThreads) { Turns(4, Scaled(3000, 800)); }
+
+// Purging is a favour: without it the heap only stays larger.
+TEST(FailingCalls, PurgesThatAllFail) {
+  const Watchdog watchdog;
+  failing::Sometimes(1, failing::kAdvise);
+  Verdict verdict;
+  Mailbox mailbox;
+  Walk walk(verdict, mailbox, Seed(), kBits);
+  walk.Run(Scaled(4000, 1000), [](Random&) {});
+  EXPECT_EQ(0U, walk.Refused());
+  walk.CheckAll();
+  walk.FreeAll();
+  EXPECT_GT(failing::Failures(), 0U);
+  failing::None();
+  verdict.Tell();
+  ExpectNothingLost();
+}
+
+}  // namespace
+}  // namespace hz_test

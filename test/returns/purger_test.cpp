@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The purger as other parts of a process see it: when it is there and when not, that it takes no signal, and that its
+// being there changes nothing for those who ask for all threads.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "returns/service.hpp"
+#include "support/child.hpp"
+
+namespace hz_test {
+namespace {
+
+TEST(Purger, ComesWithWorkAndGoesWithoutIt) {
+  const Watchdog watchdog;
+  Service service;
+  ASSERT_EQ(0, Purger()) << "there is no work yet";
+  ASSERT_TRUE(service.WakePurger());
+  EXPECT_TRUE(Within(15, [] { return Purger() == 0; })) << "everything is free, nothing is left to do";
+  EXPECT_TRUE(service.WakePurger()) << "it comes again";
+}
+
+TEST(Purger, IsOne) {
+  const Watchdog watchdog;
+  Service service(8);
+  ASSERT_TRUE(service.WakePurger());
+  for (int turn = 0; turn < 5; ++turn) {
+    service.Fill();
+    service.Empty();
+    unsigned purgers = 0;
+    ForEachTask([&purgers](int tid) {
+      char name[32];
+      ReadOfTask(tid, "comm", name);
+      purgers += std::strncmp(name, kPurgerName, std::strlen(kPurgerName)) == 0 ? 1 : 0;
+    });
+    EXPECT_LE(purgers, 1U);
+    SleepFor(0.05);
+  }
+}
+
+// The first thread alone does what would keep a purger busy for seconds.
+TEST(Purger, NeverComesToASingleThread) {
+  const Watchdog watchdog;
+  Load load(kServiceBytes, Sizes::kMixed);
+  for (int turn = 0; turn < 4; ++turn) {
+    load.Make(Seed());
+    EXPECT_EQ(0, Purger());
+    SleepFor(0.25);
+    load.Free();
+    EXPECT_EQ(0, Purger());
+    SleepFor(0.25);
+    EXPECT_EQ(0, Purger());
+  }
+}
+
+// Runs the test of that name in a process with another environment.
+void RunWith(const char* variable, const char* value, const char* test) {
+  char program[4096] = {};
+  ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
+  const ChildResult result = RunChild(
+      {program, std::string("--gtest_filter=") + test, "--gtest_also_run_disabled_tests"}, {{variable, value}});
+  EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err;
+  EXPECT_NE(std::string::npos, result.out.find("1 test from 1 test suite ran.")) << result.out;
+  EXPECT_EQ(std::string::npos, result.err.find("not understood")) << result.err;
+}
+
+// Not a test of its own: with the option, WakePurger finds none, and a trim does its work.
+TEST(Purger, DISABLED_StaysAway) {
+  const Watchdog watchdog;
+  Service service;
+  service.Fill();
+  const std::size_t full = RssBytes();
+  EXPECT_FALSE(service.WakePurger(1));
+  service.Empty();
+  api::Trim();
+  if (!kSanitized) {
+    EXPECT_LT(RssBytes() + kServiceBytes / 10 * 9, full) << "a trim reaches threads that sleep";
+  }
+}
+TEST(Purger, StaysAwayByVariable) { RunWith("HZ_BACKGROUND", "0", "Purger.DISABLED_StaysAway"); }
+TEST(Purger, StaysAwayByOption) { RunWith("HZ_OPTIONS", "background:0", "Purger.DISABLED_StaysAway"); }
+
+// --- signals
+
+// What is not in the mask: SIGKILL and SIGSTOP, which nobody can block, and the two that the C library's own threads
+// are told by (cancellation, setuid).
+constexpr std::uint64_t Bit(int signal) { return std::uint64_t{1} << (signal - 1); }
+constexpr std::uint64_t kOfTheSystem = Bit(SIGKILL) | Bit(SIGSTOP);
+constexpr std::uint64_t kOfTheLibrary = Bit(32) | Bit(33);
+
+TEST(Purger, BlocksAllSignals) {
+  const Watchdog watchdog;
+  Service service;
+  ASSERT_TRUE(service.WakePurger());
+  char status[4096];
+  ReadOfTask(Purger(), "status", status);
+  const char* mask = std::strstr(status, "SigBlk:");
+  ASSERT_NE(nullptr, mask) << "the purger went too early";
+  const std::uint64_t blocked = std::strtoull(mask + 7, nullptr, 16);
+  EXPECT_EQ(~std::uint64_t{0}, blocked | kOfTheSystem | kOfTheLibrary) << std::hex << blocked;
+}
+
+std::atomic<unsigned> handled{0};
+
+// Nobody but the purger could take it, and so it waits.
+TEST(Purger, TakesNoSignalOfTheProcess) {
+  const Watchdog watchdog;
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGUSR1);
+  std::signal(SIGUSR1, [](int) { ++handled; });
+  Service service;  // its threads, and so perhaps the purger's creator, do not block it
+  ASSERT_TRUE(service.WakePurger());
+  service.Threads().Run([&ours](unsigned) { pthread_sigmask(SIG_BLOCK, &ours, nullptr); });
+  pthread_sigmask(SIG_BLOCK, &ours, nullptr);
+  kill(getpid(), SIGUSR1);
+  SleepFor(0.3);
+  EXPECT_EQ(0U, handled);
+  const timespec none = {};
+  EXPECT_EQ(SIGUSR1, sigtimedwait(&ours, nullptr, &none)) << "it is still pending";
+}
+
+// setuid() asks every thread of the process by a signal of the C library, and waits for the answers.
+TEST(Purger, AnswersTheLibrary) {
+  const Watchdog watchdog(60);
+  Service service;
+  ASSERT_TRUE(service.WakePurger());
+  EXPECT_EQ(0, setgid(getgid()));
+  EXPECT_EQ(0, setuid(getuid()));
+}
+
+}  // namespace
+}  // namespace hz_test
