@@ -32,10 +32,8 @@ Answer Ask(Call call) {
 namespace api {
 
 #ifdef HZ_TEST_DIRECT
-inline void* Calloc(std::size_t n, std::size_t size) { return Opaque(hz_calloc(Opaque(n), Opaque(size))); }
 inline void* ReallocArray(void* p, std::size_t n, std::size_t size) { return Realloc(p, n * size); }
 #else
-inline void* Calloc(std::size_t n, std::size_t size) { return Opaque(std::calloc(Opaque(n), Opaque(size))); }
 inline void* ReallocArray(void* p, std::size_t n, std::size_t size) {
   return Opaque(reallocarray(Opaque(p), Opaque(n), Opaque(size)));
 }

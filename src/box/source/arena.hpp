@@ -70,14 +70,15 @@ struct Arena {
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     const os::Guarded hold(g.lock);
     RunTable& t = g.runs;
+    const std::size_t bias = g.range.base >> kGranuleShift;
     if (granules > t.end || alignment > t.end) return {};
     for (;;) {
-      std::uint32_t row = t.find(granules, alignment, g.range.base >> kGranuleShift);
+      std::uint32_t row = t.find(granules, alignment, bias);
       const Room room = row != 0 ? room_for_part(g, row, granules, demand)
-                                 : room_for(g, top_bytes(g, granules, first_fit(g, alignment)), demand);
+                                 : room_for(g, top_bytes(g, granules, t.first_fit(alignment, bias)), demand);
       if (room == Room::kEnough) {
         const bool zeroed = row == 0 || use(g, row, granules) == 0;
-        if (row == 0) row = grow(g, granules, first_fit(g, alignment));
+        if (row == 0) row = grow(g, granules, t.first_fit(alignment, bias));
         if (row == 0) return {};
         t.rows[row].moved = false;
         return {at(g, row), zeroed};
@@ -114,12 +115,10 @@ struct Arena {
     const os::Guarded hold(g.lock);
     g.runs.rows[row_of(g, start)].moved = true;
   }
-
   static bool moved(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
     return g.runs.rows[row_of(g, start)].moved;
   }
-
   static std::size_t granules(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
     return g.runs.rows[row_of(g, start)].length;
@@ -173,8 +172,8 @@ struct Arena {
     return ((reached - g.clean) << kGranuleShift) + reached * g.per_granule;
   }
 
+  using Room = Ration::Room;
   static constexpr std::size_t kUnpayable = SIZE_MAX;  // the system takes nothing back
-  enum class Room : std::uint8_t { kEnough, kAfterPurge, kWhenOthersPurged, kNone };
 
   // Whether the heap may have `more` bytes than it holds. What is free goes back to the system first.
   static Room room_for(Global& g, std::size_t more, const Demand& demand) {
@@ -213,12 +212,7 @@ struct Arena {
     return clean == 0 ? Room::kEnough : room_for(g, clean << kGranuleShift, demand);
   }
 
-  // Where a run at this alignment would begin if it were taken from the top.
-  static std::size_t first_fit(const Global& g, std::size_t alignment) {
-    const std::size_t bias = g.range.base >> kGranuleShift;
-    return align_up(g.runs.top + bias, alignment) - bias;
-  }
-  // What it would add to what is held.
+  // What a run from the top would add to what is held.
   static std::size_t top_bytes(const Global& g, std::size_t granules, std::size_t row) {
     return (granules << kGranuleShift) + (row + granules - g.runs.top) * g.per_granule;
   }
@@ -286,8 +280,7 @@ struct Arena {
     const bool moved = g.runs.rows[row].moved;
     if (moved && !os::remap_fresh(pointer(at(g, tail)), left << kGranuleShift)) return false;
     g.runs.mark_used(row, granules);
-    give(g, tail, left, moved);
-    return true;
+    return give(g, tail, left, moved), true;
   }
 
   // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.

@@ -31,6 +31,9 @@ struct Ration {
   static constexpr std::size_t kThreadShare = 64;
   static constexpr std::size_t kLeastThreadShare = 256 * kKiB;
 
+  // What stands between a request and its memory.
+  enum class Room : std::uint8_t { kEnough, kAfterPurge, kWhenOthersPurged, kNone };
+
   std::size_t soft = kNone, hard = kNone;
   std::size_t trigger = kNone;
   std::size_t lowest = 0;

@@ -44,6 +44,11 @@ struct RunTable {
     end = static_cast<std::uint32_t>(end_row);
   }
 
+  // Where a run at this alignment would begin if it were taken from the top; rows counted from `-bias`.
+  std::size_t first_fit(std::size_t alignment, std::size_t bias) const {
+    return align_up(top + bias, alignment) - bias;
+  }
+
   static unsigned list_of(std::size_t length) {
     if (length <= kExact) return static_cast<unsigned>(length) - 1;
     const unsigned b = log2_floor(length);
