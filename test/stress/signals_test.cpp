@@ -18,7 +18,7 @@ void Count(int) { signals.fetch_add(1, std::memory_order_relaxed); }
 TEST(Signals, DoNotDisturbTheHeap) {
   const Watchdog watchdog;
   constexpr unsigned kWorkers = 3;
-  const unsigned wanted = Scaled(200000, 5000);
+  const unsigned wanted = Scaled(1000000, 5000);
   struct sigaction action = {};
   action.sa_handler = &Count;
   ASSERT_EQ(0, sigaction(SIGUSR1, &action, nullptr));
@@ -39,13 +39,13 @@ TEST(Signals, DoNotDisturbTheHeap) {
         }
       }));
     }
-    for (unsigned sent = 0; sent < wanted; ++sent)
+    // Of those that arrive while one is pending only one counts.
+    for (unsigned sent = 0; signals.load(std::memory_order_relaxed) < wanted; ++sent)
       ASSERT_EQ(0, pthread_kill(workers[sent % kWorkers]->Handle(), SIGUSR1));
     stop = true;
   }
   const itimerval off = {};
   setitimer(ITIMER_PROF, &off, nullptr);
-  EXPECT_GT(signals, 0U);
   for (const Block& block : passed.TakeAll()) CheckAndFree(block);
   ExpectNothingLost();
 }
