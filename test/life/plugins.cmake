@@ -45,3 +45,12 @@ target_compile_options(hz-calling-dlopen PRIVATE -fno-optimize-sibling-calls)
 add_test(NAME life.tail_call.fault-is-found
          COMMAND Python3::Interpreter ${tail_call} $<TARGET_FILE:hz-calling-dlopen>)
 set_tests_properties(life.tail_call.fault-is-found PROPERTIES LABELS life PASS_REGULAR_EXPRESSION "has 2 calls")
+
+# Our library as something that is loaded late.
+life_plugin(hz-tls-eater tls_eater.c ${plugins})
+hz_test_program(life_late SOURCES late_test.cpp)
+target_compile_definitions(life_late PRIVATE "HZ_TEST_EATER=\"$<TARGET_FILE:hz-tls-eater>\"")
+add_dependencies(life_late hz-tls-eater)
+foreach(line IN LISTS HZ_LINE_NAMES)
+  hz_discover(life_late ${line} late life HZ_TEST_LIBRARY $<TARGET_FILE:${line}>)
+endforeach()
