@@ -4,6 +4,7 @@
 // handlers and static destructors allocate and free on the way. Nothing hangs, and nothing is said.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <thread>
@@ -30,7 +31,7 @@ void Drop(const Block& block) {
 }
 void Use() {
   Block blocks[60];
-  for (std::size_t i = 0; i < 60; ++i) blocks[i] = Make(kSizes[i % 5] + i);
+  for (std::size_t i = 0; i < 60; ++i) blocks[i] = Make(kSizes[i % 4] + i);
   for (const Block& block : blocks) Drop(block);
 }
 
@@ -53,7 +54,7 @@ void StartChurn(unsigned threads) {
       Random random(i);
       for (;;) {
         Block blocks[200];
-        for (Block& block : blocks) block = Make(LogSize(random, Below(random, 200) == 0 ? 22 : 12));
+        for (Block& block : blocks) block = Make(LogSize(random, Below(random, 200) == 0 ? 18 : 11));
         for (const Block& block : blocks) Drop(block);
       }
     }).detach();
@@ -124,7 +125,7 @@ TEST(End, ExitInADestructorOfAThreadLocal) { ExpectScene("LocalExits", kCode); }
 
 const Scene busy("Busy", [] {
   StartChurn(6);
-  for (int i = 0; i < 20; ++i) Use();
+  usleep(static_cast<useconds_t>(getpid() % 16 * 1000));  // another moment in every run
   std::atexit(&Use);
   std::exit(kCode);
 });
