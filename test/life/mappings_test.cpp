@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -37,18 +38,14 @@ class Walk {
   // Only what malloc has answered with null and ENOMEM may fail.
   void Step() {
     Block& block = live_[Below(random_, live_.size())];
-    const std::size_t size = LogSize(random_, Below(random_, 8) == 0 ? 23 : 15);
+    const std::size_t size = Below(random_, 8) == 0 ? 4 * kMiB + Below(random_, 12 * kMiB) : LogSize(random_, 15);
     errno = 0;
     if (block.at != nullptr && Below(random_, 2) == 0) {
       Resize(block, size);
     } else {
       Drop(block);
-      block = {api::Malloc(size), size, FreshSeed()};
-      if (block.at == nullptr) {
-        Refused();
-      } else {
-        FillPattern(block.at, size, block.seed);
-      }
+      Settle(block, api::Malloc(size), size);
+      if (block.at == nullptr) Refused();
     }
   }
   void DropAll() {
@@ -57,6 +54,11 @@ class Walk {
   unsigned refused() const { return refused_; }
 
  private:
+  // Of large blocks the first part is enough, or the pattern takes more time than the heap.
+  static void Settle(Block& block, void* at, std::size_t size) {
+    block = {at, std::min(size, std::size_t{100000}), FreshSeed()};
+    if (at != nullptr) FillPattern(at, block.size, block.seed);
+  }
   static void Drop(Block& block) {
     Require(Intact(block), "a block is intact");
     api::Free(block.at);
@@ -71,8 +73,7 @@ class Walk {
     }
     const std::size_t kept = (size < block.size ? size : block.size) / 8 * 8;
     Require(HasPattern(moved, kept, block.seed), "a block that was resized has its contents");
-    block = {moved, size, FreshSeed()};
-    FillPattern(block.at, size, block.seed);
+    Settle(block, moved, size);
   }
   void Refused() {
     ++refused_;
@@ -90,7 +91,7 @@ TEST(Mappings, StayFew) {
   std::size_t most = 0;
   const unsigned rounds = Long() ? 400 : 40;
   for (unsigned round = 0; round < rounds; ++round) {
-    for (int step = 0; step < 100; ++step) walk.Step();
+    for (int step = 0; step < 500; ++step) walk.Step();
     if (round % 8 == 7) walk.DropAll();
     if (round % 4 == 3) api::Trim();
     most = std::max(most, Mappings());
@@ -146,15 +147,15 @@ const Scene none_left("NoneLeft", [] {
   for (const std::size_t spare : {0, 1, 2, 3, 4, 6, 8, 12}) {
     {
       const AllMappings all(spare);
-      for (int step = 0; step < 300; ++step) {
+      for (int step = 0; step < 3000; ++step) {
         walk.Step();
-        if (step % 100 == 50) api::Trim();
+        if (step % 500 == 250) api::Trim();
       }
       if (spare % 2 == 0) walk.DropAll();
       api::Trim();
     }
     const unsigned so_far = walk.refused();
-    for (int step = 0; step < 100; ++step) walk.Step();
+    for (int step = 0; step < 500; ++step) walk.Step();
     Require(walk.refused() == so_far, "all can be had again");
     refused = so_far;
   }
