@@ -13,7 +13,7 @@ static struct Moment in_resolver, in_preinit, in_constructor;
 
 static int answer(void) { return 42; }
 
-static int (*resolve(void))(void) {
+__attribute__((used)) static int (*resolve(void))(void) {
   if (!in_resolver.reached) early_calls(&in_resolver);
   return answer;
 }

@@ -2,14 +2,14 @@
 #
 # Programs that call malloc while the loader is still at work. Included by CMakeLists.txt where there are drop-in
 # libraries.
-function(early_library name scope binding)
+function(early_library name visibility binding)
   add_library(hz-early-${name} SHARED early_library.c)
-  target_compile_definitions(hz-early-${name} PRIVATE EARLY_PREFIX=${name} EARLY_SCOPE=${scope})
+  target_compile_definitions(hz-early-${name} PRIVATE EARLY_PREFIX=${name} EARLY_VISIBILITY=\"${visibility}\")
   target_link_options(hz-early-${name} PRIVATE -Wl,-z,${binding})
   target_compile_options(hz-early-${name} PRIVATE -Wall -Wextra -fno-builtin)
 endfunction()
-early_library(before static now)
-early_library(needed extern lazy)
+early_library(before hidden now)
+early_library(needed default lazy)
 
 function(early_program name binding)
   add_executable(${name} early.c)

@@ -79,7 +79,7 @@ void OnTrap(int, siginfo_t* info, void* data) {
 
 __attribute__((noinline)) void Breakpoint() { asm volatile("int3" ::: "memory"); }
 
-void PathsOfOneThread() {
+__attribute__((noinline)) void PathsOfOneThread() {
   std::vector<void*> blocks(3000);
   Breakpoint();
   for (std::size_t size : {16, 1000, 5000, 200000}) {
@@ -103,7 +103,7 @@ void PathsOfOneThread() {
 }
 
 // The first malloc of a thread, blocks of a stranger, and the thread's end.
-void PathsOfAnother(void** blocks, std::size_t count) {
+__attribute__((noinline)) void PathsOfAnother(void** blocks, std::size_t count) {
   Breakpoint();
   for (std::size_t i = 0; i < count; ++i) {
     api::Free(blocks[i]);
