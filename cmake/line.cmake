@@ -24,6 +24,9 @@ set(HZ_COMPILE_OPTIONS
 # A new_handler may throw, and a nothrow new must catch it: see the file.
 set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
 
+# Its last call must be a jump, also where little is optimised: see the file.
+set_source_files_properties("${HZ_SOURCE_DIR}/export/dlopen.cpp" PROPERTIES COMPILE_OPTIONS -foptimize-sibling-calls)
+
 # The objects that the libraries of a line are made of.
 function(hz_add_objects target struct header)
   add_library(${target} OBJECT ${ARGN})

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernel allows a process so many mappings (vm.max_map_count). Ours stay few, whatever moves and whatever is given
+// back; and where the process has used them up, the heap answers null and ENOMEM and loses nothing.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+
+#include "life/scene.hpp"
+#include "stress/blocks.hpp"
+#include "support/rss.hpp"
+
+namespace hz_test {
+namespace {
+
+// Read without allocating.
+std::size_t Mappings() {
+  char text[4096];
+  std::size_t lines = 0;
+  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  for (ssize_t got = 0; (got = read(fd, text, sizeof text)) > 0;) {
+    for (ssize_t i = 0; i < got; ++i) lines += text[i] == '\n' ? 1U : 0U;
+  }
+  close(fd);
+  return lines;
+}
+
+// What lives grows and shrinks, most of it small, some of it huge and on the move.
+class Walk {
+ public:
+  explicit Walk(std::uint64_t seed, std::size_t live) : random_(seed), live_(live) {}
+
+  // Only what malloc has answered with null and ENOMEM may fail.
+  void Step() {
+    Block& block = live_[Below(random_, live_.size())];
+    const std::size_t size = Below(random_, 8) == 0 ? 4 * kMiB + Below(random_, 12 * kMiB) : LogSize(random_, 15);
+    errno = 0;
+    if (block.at != nullptr && Below(random_, 2) == 0) {
+      Resize(block, size);
+    } else {
+      Drop(block);
+      Settle(block, api::Malloc(size), size);
+      if (block.at == nullptr) Refused();
+    }
+  }
+  void DropAll() {
+    for (Block& block : live_) Drop(block);
+  }
+  unsigned refused() const { return refused_; }
+
+ private:
+  // Of large blocks the first part is enough, or the pattern takes more time than the heap.
+  static void Settle(Block& block, void* at, std::size_t size) {
+    block = {at, std::min(size, std::size_t{100000}), FreshSeed()};
+    if (at != nullptr) FillPattern(at, block.size, block.seed);
+  }
+  static void Drop(Block& block) {
+    Require(Intact(block), "a block is intact");
+    api::Free(block.at);
+    block = {};
+  }
+  void Resize(Block& block, std::size_t size) {
+    void* moved = api::Realloc(block.at, size);
+    if (moved == nullptr) {
+      Refused();
+      Require(Intact(block), "a block that could not be resized is intact");
+      return;
+    }
+    const std::size_t kept = (size < block.size ? size : block.size) / 8 * 8;
+    Require(HasPattern(moved, kept, block.seed), "a block that was resized has its contents");
+    Settle(block, moved, size);
+  }
+  void Refused() {
+    ++refused_;
+    Require(errno == ENOMEM, "what cannot be had is ENOMEM");
+  }
+
+  Random random_;
+  std::vector<Block> live_;
+  unsigned refused_ = 0;
+};
+
+TEST(Mappings, StayFew) {
+  const Watchdog watchdog;
+  Walk walk(Seed(), 60);
+  std::size_t most = 0;
+  const unsigned rounds = Long() ? 400 : 40;
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (int step = 0; step < 500; ++step) walk.Step();
+    if (round % 8 == 7) walk.DropAll();
+    if (round % 4 == 3) api::Trim();
+    most = std::max(most, Mappings());
+  }
+  walk.DropAll();
+  EXPECT_EQ(0U, walk.refused());
+  EXPECT_LT(most, 1000U);
+}
+
+// Runs of pages between others that live on: purging them one by one must not cut the arena into pieces.
+TEST(Mappings, PurgeDoesNotSplit) {
+  const Watchdog watchdog;
+  constexpr std::size_t kBlocks = 3000;
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < kBlocks; ++i) blocks.push_back(api::Malloc(60000));
+  for (void* block : blocks) static_cast<char*>(block)[0] = 1;
+  const std::size_t before = Mappings();
+  for (std::size_t i = 0; i < kBlocks; i += 2) api::Free(blocks[i]);
+  api::Trim();
+  EXPECT_LT(Mappings(), before + 100);
+  for (std::size_t i = 1; i < kBlocks; i += 2) api::Free(blocks[i]);
+}
+
+// Mappings until there are no more; `spare` of them are given back.
+class AllMappings {
+ public:
+  explicit AllMappings(std::size_t spare) {
+    std::size_t limit = 65530;
+    std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+    bytes_ = 2 * kPage * (limit + 100);
+    area_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    Require(area_ != MAP_FAILED, "address space");
+    std::size_t cut = 0;
+    while (mprotect(area_ + 2 * cut * kPage, kPage, PROT_READ) == 0) ++cut;
+    Require(errno == ENOMEM && cut > limit / 4, "the limit was met");
+    for (std::size_t i = 0; i < spare; ++i) mprotect(area_ + 2 * --cut * kPage, kPage, PROT_NONE);
+  }
+  AllMappings(const AllMappings&) = delete;
+  AllMappings& operator=(const AllMappings&) = delete;
+  ~AllMappings() { Require(munmap(area_, bytes_) == 0, "mappings can be given back"); }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  std::size_t bytes_ = 0;
+  char* area_ = nullptr;
+};
+
+const Scene none_left("NoneLeft", [] {
+  const Watchdog watchdog;
+  unsigned refused = 0;
+  Walk walk(Seed(), 60);
+  for (int step = 0; step < 300; ++step) walk.Step();
+  for (const std::size_t spare : {0, 1, 2, 3, 4, 6, 8, 12}) {
+    {
+      const AllMappings all(spare);
+      for (int step = 0; step < 3000; ++step) {
+        walk.Step();
+        if (step % 500 == 250) api::Trim();
+      }
+      if (spare % 2 == 0) walk.DropAll();
+      api::Trim();
+    }
+    const unsigned so_far = walk.refused();
+    for (int step = 0; step < 500; ++step) walk.Step();
+    Require(walk.refused() == so_far, "all can be had again");
+    refused = so_far;
+  }
+  walk.DropAll();
+  std::printf("refused: %u\n", refused);
+});
+TEST(Mappings, NoneLeft) { ExpectScene("NoneLeft", 0); }
+
+}  // namespace
+}  // namespace hz_test

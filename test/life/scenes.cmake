@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tests that run scenes (scene.hpp), and those that only need to be served by preload. Included by CMakeLists.txt where
+# there are drop-in libraries.
+hz_test_program(life_scenes SOURCES scene_main.cpp ends_test.cpp mappings_test.cpp ${life_sources}
+  unwinding_test.cpp)
+foreach(line IN LISTS HZ_LINE_NAMES)
+  hz_discover(life_scenes ${line} preload life LD_PRELOAD $<TARGET_FILE:${line}>)
+endforeach()
+
+# The same work on systems with other pages.
+foreach(page 4096 16384 65536)
+  hz_test_program(life_pages_${page} SOURCES ../surface/main.cpp pages_test.cpp emulated_pages.cpp)
+  target_compile_definitions(life_pages_${page} PRIVATE HZ_TEST_PAGE=${page})
+  foreach(line IN LISTS HZ_LINE_NAMES)
+    hz_discover(life_pages_${page} ${line} pages_of_${page} life LD_PRELOAD $<TARGET_FILE:${line}>)
+  endforeach()
+endforeach()
+
+# Options and setuid programs.
+foreach(line IN LISTS HZ_LINE_NAMES)
+  add_executable(life_secure_${line} secure_subject.c)
+  target_link_libraries(life_secure_${line} PRIVATE ${line}-static)
+  set_target_properties(life_secure_${line} PROPERTIES LINKER_LANGUAGE C)
+  add_test(NAME life.${line}.static.secure
+           COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/secure.sh $<TARGET_FILE:life_secure_${line}>)
+  set_tests_properties(life.${line}.static.secure PROPERTIES LABELS life TIMEOUT 60 SKIP_RETURN_CODE 77
+    ENVIRONMENT HZ_TEST_LINE=${line})
+endforeach()

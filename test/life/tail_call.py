@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# tail_call.py OBJECT: dlopen in OBJECT hands over to the next dlopen by a jump, so that the caller's return address is
+# what the C library sees. Read from objdump; called by CTest for every library in every build.
+import re
+import subprocess
+import sys
+
+CALL = re.compile(r"\t(?:call|blr?)q?\s")
+JUMP = re.compile(r"\t(?:jmpq?\s+\*%|br\s+x)")
+
+
+def main(path):
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--disassemble=dlopen", path], check=True,
+                          capture_output=True, text=True).stdout
+    code = [line for line in text.splitlines() if re.match(r"\s+[0-9a-f]+:\t", line)]
+    calls = [line for line in code if CALL.search(line)]
+    jumps = [line for line in code if JUMP.search(line)]
+    if len(calls) == 1 and jumps:  # the call is that of dlsym
+        return 0
+    print(f"{path}: dlopen has {len(calls)} calls and {len(jumps)} indirect jumps, expected one call and a jump")
+    print("\n".join(code) or "(no such function)")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
