@@ -43,9 +43,7 @@ struct Purger {
   static bool there_is_one() { return S::global.purger.load(std::memory_order_relaxed) != S::kNoPurger; }
 
   static bool stuck() {
-    const std::size_t out = Retain::out_bytes(S::global.retain);
-    const std::size_t loose = Retain::loose_bytes(S::global.retain);
-    return Background::stuck(Source::held_bytes(S::global.source), out > loose ? out - loose : 0);
+    return Background::stuck(Source::held_bytes(S::global.source), Retain::busy_bytes(S::global.retain));
   }
 
   HZ_COLD static void start() {

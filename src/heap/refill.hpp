@@ -129,15 +129,16 @@ struct Boundary {
     for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
   }
 
-  // More waits loose than may: a bounded part of what waits goes home, first what waits for this thread's owner, then
-  // list by list in turn.
+  // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
+  // what waits for this thread's owner, although the thread may want it soon.
   static void relieve(Thread& t) {
     constexpr unsigned kLists = Remote::kOwners * kBins;
     constexpr unsigned kLooks = 2 * kBins;
     if (Retain::may_wait(S::global.retain)) return;
     unsigned room = 4 * kBatch;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
-    for (unsigned i = 0; i < kBins && room != 0; ++i) room = relieve_list(t, t.owner, (at + i) % kBins, room);
+    for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
+      room = relieve_list(t, t.owner, (at + i) % kBins, room);
     for (unsigned i = 0; i < kLooks && room != 0; ++i) {
       const unsigned list = (at + i) % kLists;
       room = relieve_list(t, list / kBins, list % kBins, room);

@@ -104,6 +104,8 @@ struct Threads {
 
   static Thread* enlisted(typename S::Global& g) {
     const Hold hold(g.threads_lock);
+    // Born already, in a resolver of the loader's, which has written the first contents of `tls` since.
+    if (g.threads != nullptr && g.threads->local == &S::tls) return g.threads;
     Thread* t = pop(g.orphans);
     if (t != nullptr) {
       restore(*t);

@@ -18,6 +18,8 @@ struct Box {
 #ifdef HZ_COMPLETE
   static bool may_wait(const Global&);
 #endif
+  static bool must_go(const Global&);
+  static std::size_t busy_bytes(const Global&);
   static std::size_t dirty_limit(const Global&);
   static std::size_t dirty_target(const Global&);
   static std::size_t out_bytes(const Global&);

@@ -215,7 +215,8 @@ TEST(MemoryComesBack, BlocksOfIdleThreadsBesideBusyOnes) {
     for (void* block : live) api::Free(block);
   };
   shape.Threads().Start(churn, kBusy);
-  shape.Expect(kLeftAfterSleep + 8 * kBusy, kLeftAfterTrim + 8 * kBusy);
+  // Their caches, and what retention still allows: it forgets the peak slowly while somebody is at work.
+  shape.Expect(kLeftAfterSleep + 16 * kBusy, kLeftAfterTrim + 8 * kBusy);
   stop = true;
   shape.Threads().Wait();
 }

@@ -21,8 +21,10 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::rest(g, idle) } -> std::same_as<void>;              // time has passed; idle: nobody is at work
   { R::at_rest(seen) } -> std::same_as<bool>;              // more of it would change nothing
   { R::may_wait(seen) } -> std::same_as<bool>;             // may slots wait in shared lists, or must they go home?
+  { R::must_go(seen) } -> std::same_as<bool>;              // ... so many that even their owner is to lose some
   { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
   { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that
+  { R::busy_bytes(seen) } -> std::same_as<std::size_t>;    // at least so much is in the program's hands
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::loose_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;

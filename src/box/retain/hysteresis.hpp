@@ -11,7 +11,7 @@
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
-//   loose    <= (floor + live - what the bins may hold) / 2     (what no longer lives will not be wanted again)
+//   loose    <= (floor + live) / 2         (what no longer lives will not be wanted again)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 #pragma once
 
@@ -47,11 +47,7 @@ struct Hysteresis {
     const std::size_t over = over_live(g);
     if (over != 0) forget(g, over, decay(g, over) + emptied(g, bytes));
   }
-  static void loose_added(Global& g, std::size_t bytes) {
-    g.loose.fetch_add(bytes, std::memory_order_relaxed);
-    const std::size_t over = over_live(g);
-    if (over != 0) forget(g, over, emptied(g, bytes));
-  }
+  static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
 
   static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
@@ -66,11 +62,9 @@ struct Hysteresis {
 
   static bool may_wait(const Global& g) {
     const std::size_t loose = loose_bytes(g);
-    const std::size_t bins = g.bins.load(std::memory_order_relaxed);
-    const std::size_t now = live(g);
-    const std::size_t wanted = g.floor.load(std::memory_order_relaxed) + (now > bins ? now - bins : 0);
-    return loose <= spare(g) / 2 && loose <= wanted / 2;
+    return loose <= spare(g) / 2 && loose <= (g.floor.load(std::memory_order_relaxed) + live(g)) / 2;
   }
+  static bool must_go(const Global& g) { return loose_bytes(g) > spare(g); }
   static std::size_t dirty_limit(const Global& g) {
     const std::size_t all = spare(g);
     const std::size_t loose = loose_bytes(g);
@@ -78,6 +72,11 @@ struct Hysteresis {
   }
   static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
 
+  static std::size_t busy_bytes(const Global& g) {
+    const std::size_t now = live(g);
+    const std::size_t bins = g.bins.load(std::memory_order_relaxed);
+    return now > bins ? now - bins : 0;
+  }
   static std::size_t out_bytes(const Global& g) { return g.out.load(std::memory_order_relaxed); }
   // Not below zero: a fork may cut a parcel's count from its slots.
   static std::size_t loose_bytes(const Global& g) {
