@@ -178,7 +178,7 @@ struct Heap {
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     void* block = allocate_here(bin, size, alignment, zeroed);
     // What other threads cache may be what is missing.
-    if (HZ_UNLIKELY(block == nullptr) && Revocation<Line>::revoke_others())
+    if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) && Revocation<Line>::revoke_others())
       block = allocate_here(bin, size, alignment, zeroed);
     Purger<Line>::start_if_worth();
     return HZ_LIKELY(block != nullptr) ? block : no_memory();

@@ -108,7 +108,7 @@ class Revocation : public ::testing::Test {
     api::Trim();
     const std::size_t before = HeapStats().bytes_held;
     int stop_at = 1;
-    for (; stop_at < 120; ++stop_at) {
+    for (; stop_at < 80; ++stop_at) {
       prepare();
       const bool reached = SteppedWithTrim(stop_at, call);
       after();
