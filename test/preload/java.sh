@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# java: a compiler written in Java (the JDK's, else ecj), whose class files must be the same to the byte, then a program
+# java: a compiler written in Java (ecj, else the JDK's), whose class files must be the same to the byte, then a program
 # with threads, direct buffers and compression.
 . "$(dirname "$0")/lib.sh"
 need java
@@ -11,7 +11,7 @@ java --list-modules | grep -q '^jdk.compiler@' || [ -f "$ecj" ] || absent "a Jav
 
 compiler() {
   if [ -f "$ecj" ]; then
-    run java -jar "$ecj" -17 -nowarn "$@"
+    run java -cp "$ecj" org.eclipse.jdt.internal.compiler.batch.Main -source 11 -target 11 -nowarn "$@"
   else
     run java --module jdk.compiler/com.sun.tools.javac.Main -nowarn "$@"
   fi

@@ -94,6 +94,7 @@ serve_pages() {
   timed benchmark
   awk '/^(Complete|Failed|Non-2xx|Document Length)/' "$work/ab"
   ask_for_all
+  # shellcheck disable=SC2046  # a list of words
   peak_of "$server" $(cat "/proc/$server/task/$server/children")
   # New workers take over; the old ones end.
   kill -HUP "$server"
