@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work for java whose output is the same every time; compiled and run by java.sh. What it needs of malloc lies outside of
-// Java's own heap: the compiler that runs beside it, direct buffers, compression, threads, classes.
+// Work for java whose output is the same every time; compiled and run by java.sh. What it needs of malloc lies outside
+// of Java's own heap: the compiler that runs beside it, direct buffers, compression, threads, classes.
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
@@ -101,8 +101,8 @@ public class Churn {
       }
     }
     System.out.println(adder.sum());
-    System.out.println(IntStream.range(0, 100000).parallel().mapToObj(Integer::toString).filter(s -> s.matches("(\\d)\\d*\\1"))
-        .mapToInt(String::length).sum());
+    System.out.println(IntStream.range(0, 100000).parallel().mapToObj(Integer::toString)
+        .filter(s -> s.matches("(\\d)\\d*\\1")).mapToInt(String::length).sum());
   }
 
   static final class LongAdder extends java.util.concurrent.atomic.LongAdder {}

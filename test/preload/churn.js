@@ -60,7 +60,8 @@ async function main() {
 
   const matches = text.match(/"id":(\d)\d*?\1,/g);
   console.log('match', matches.length, JSON.parse(text).filter((item) => item.body.length > 90).length);
-  console.log('child', execFileSync(process.execPath, ['-e', 'console.log("z".repeat(70000).length)']).toString().trim());
+  const child = execFileSync(process.execPath, ['-e', 'console.log("z".repeat(70000).length)']);
+  console.log('child', child.toString().trim());
 }
 
 if (isMainThread) main();

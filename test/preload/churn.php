@@ -35,7 +35,8 @@ function pdo(string $folder): string {
     $db->beginTransaction();
     $insert = $db->prepare('INSERT INTO item(name, weight, note) VALUES(:name, :weight, :note)');
     for ($i = 0; $i < 10000; ++$i) {
-      $insert->execute(['name' => 'item-' . $i * 7919 % 10007, 'weight' => $i / 7, 'note' => str_repeat('n', $i % 300)]);
+      $note = str_repeat('n', $i % 300);
+      $insert->execute(['name' => 'item-' . $i * 7919 % 10007, 'weight' => $i / 7, 'note' => $note]);
     }
     $db->commit();
     $db->exec('CREATE INDEX by_name ON item(name)');

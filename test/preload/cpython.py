@@ -2,9 +2,9 @@
 """CPython's own regression suite, every object a block of ours (PYTHONMALLOC=malloc): no new failure.
 
 cpython.py LIBRARY [--whole] [MODULE...], with HZ_TEST_LINE. What fails with us is run without us too, and what fails
-there as well does not count; what is new then is run once more alone, both ways, so that a test that fails now and then
-by itself does not count either. Exit codes as in lib.sh. Costs under a minute on two idle processors, --whole about half
-an hour.
+there as well does not count; what is new then is run once more alone, both ways, so that a test that fails now and
+then by itself does not count either. Exit codes as in lib.sh. Costs under a minute on two idle processors, --whole
+about ten.
 """
 import argparse
 import os
@@ -15,13 +15,13 @@ import tempfile
 
 # What asks most of a heap and does not mostly wait: containers, text, buffers, threads, forks, C libraries.
 SHORT = """
-test_array test_ast test_asyncgen test_buffer test_bytes test_bz2 test_cmath test_collections test_compile test_contextlib
-test_copy test_csv test_ctypes test_datetime test_decimal test_deque test_descr test_dict test_exceptions test_fork1
-test_fractions test_functools test_gc test_generators test_hashlib test_heapq test_iter test_itertools test_json test_list
-test_long test_lzma test_marshal test_memoryio test_memoryview test_mmap test_ordered_dict test_os test_pickle test_posix
-test_pyexpat test_queue test_re test_set test_shelve test_sort test_struct test_subprocess test_sys
-test_thread test_threading test_threading_local test_tracemalloc test_tuple test_unicode test_weakref test_xml_etree_c
-test_zlib
+test_array test_ast test_asyncgen test_buffer test_bytes test_bz2 test_cmath test_collections test_compile
+test_contextlib test_copy test_csv test_ctypes test_datetime test_decimal test_deque test_descr test_dict
+test_exceptions test_fork1 test_fractions test_functools test_gc test_generators test_hashlib test_heapq test_iter
+test_itertools test_json test_list test_long test_lzma test_marshal test_memoryio test_memoryview test_mmap
+test_ordered_dict test_os test_pickle test_posix test_pyexpat test_queue test_re test_set test_shelve test_sort
+test_struct test_subprocess test_sys test_thread test_threading test_threading_local test_tracemalloc test_tuple
+test_unicode test_weakref test_xml_etree_c test_zlib
 """.split()
 # Waits for peers on a network that a container may not have.
 NEVER = ["test_socket"]
@@ -46,7 +46,7 @@ class Suite:
     def environment(self, served):
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PYTHON", "HZ_")) and name != "LD_PRELOAD"}
-        clean.update(PYTHONMALLOC="malloc", PYTHONDONTWRITEBYTECODE="1", TMPDIR=self.folder)
+        clean.update(PYTHONMALLOC="malloc", TMPDIR=self.folder)
         if served:
             clean["LD_PRELOAD"] = self.library
         return clean
@@ -66,7 +66,8 @@ sys.exit(not ours)"""
         if not alone:
             command += ["-j", str(len(os.sched_getaffinity(0)))]
         command += modules or ["-x", *NEVER]
-        print(f"--- {'with' if served else 'without'} us{', alone' if alone else ''}: {' '.join(modules) or 'all'}", flush=True)
+        how = ("with us" if served else "without us") + (", alone" if alone else "")
+        print(f"--- {how}: {' '.join(modules) or 'all'}", flush=True)
         done = subprocess.run(command, env=self.environment(served), cwd=self.folder, text=True, errors="replace",
                               check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         failed = self.failures(done.stdout)

@@ -13,7 +13,9 @@ awk 'BEGIN {
     for (i = 0; i < 40; ++i) printf "%d,", (f * 7919 + i * 104729) % 65521
     printf "};\nstatic unsigned f%d(unsigned x) {\n  for (unsigned i = 0; i < 40; ++i) {\n", f
     printf "    switch ((x ^ table%d[i]) %% 7) {\n", f
-    for (i = 0; i < 7; ++i) printf "      case %d: x = x * %du + table%d[(x + %d) %% 40]; break;\n", i, 2 * (f + i) + 3, f, i
+    for (i = 0; i < 7; ++i) {
+      printf "      case %d: x = x * %du + table%d[(x + %d) %% 40]; break;\n", i, 2 * (f + i) + 3, f, i
+    }
     print "    }\n  }\n  return x;\n}"
   }
   print "int main(void) {\n  unsigned x = 1;"

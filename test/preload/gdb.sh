@@ -49,7 +49,10 @@ python print(len(gdb.execute("info scope main", to_string=True)) > 100)
 END
 
 # Without what names processes, threads, files of the C library and addresses.
-normalized() { sed -E 's/\(LWP [0-9]+\)|process [0-9]+|0x[0-9a-f]+|Thread [^ ]+//g; /^(Using host lib|\[Thread debug|\[New |\[Switching)/d'; }
+normalized() {
+  sed -E 's/\(LWP [0-9]+\)|process [0-9]+|0x[0-9a-f]+|Thread [^ ]+//g
+    /^(Using host lib|\[Thread debug|\[New |\[Switching)/d'
+}
 
 debug() {
   run gdb -nx -batch -x "$work/symbols" "$work/templates" | normalized

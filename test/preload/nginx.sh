@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# nginx with two workers: 20,000 requests by ab over TCP, then files of all sizes, ranges, compressed pages, listings and
-# errors by curl over a unix socket, before and after a reload.
+# nginx with two workers: 20,000 requests by ab over TCP, then files of all sizes, ranges, compressed pages, listings
+# and errors by curl over a unix socket, before and after a reload.
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin
 need nginx ab curl

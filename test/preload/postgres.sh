@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # postgres: a new cluster, pgbench's tables and 4 clients of its transactions, their invariants, then queries that sort,
-# hash, join, aggregate and index in one session. Every process of the cluster is served. Refuses root, so root runs it as
-# another user.
+# hash, join, aggregate and index in one session. Every process of the cluster is served. It refuses root, so root
+# runs it as another user.
 . "$(dirname "$0")/lib.sh"
 bin=$(pg_config --bindir 2>/dev/null) && [ -x "$bin/initdb" ] ||
   bin=$(find /usr/lib/postgresql/*/bin -name initdb -exec dirname {} \; 2>/dev/null | sort -V | tail -n 1)
@@ -14,6 +14,9 @@ if [ "$(id -u)" = 0 ]; then
   if id postgres >/dev/null 2>&1; then owner=postgres; else owner=nobody; fi
   as_user="setpriv --reuid=$owner --regid=$(id -gn "$owner") --clear-groups"
   chown "$owner" "$work"
+  # Where that user may read it.
+  cp "$library" "$work/"
+  library=$work/${library##*/}
   need setpriv
 fi
 export PGHOST="$work" PGUSER=tester PGDATABASE=postgres
@@ -34,7 +37,8 @@ serve_postgres() {
     { cat "$work/initdb" >&2; fail initdb; }
   # shellcheck disable=SC2086
   serve $as_user "$bin/postgres" -D "$data" -k "$work" -c listen_addresses= -c fsync=off -c shared_buffers=32MB \
-    -c max_connections=20 -c max_parallel_workers_per_gather=2 -c min_parallel_table_scan_size=0 -c log_min_messages=warning
+    -c max_connections=20 -c max_parallel_workers_per_gather=2 -c min_parallel_table_scan_size=0 \
+    -c log_min_messages=warning
   wait_until answers
   pgbench -q -i -s 2 >/dev/null 2>&1
   timed benchmark

@@ -17,7 +17,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TURNS = ("plain", "served")
-HEAD = ("program", "version", "result", "time without, s", "with, s", "ratio", "peak without, MiB", "with, MiB", "ratio")
+HEAD = ("program", "version", "result", "time without, s", "with, s", "ratio", "peak without, MiB", "with, MiB",
+        "ratio")
 
 
 def all_programs():
@@ -71,11 +72,15 @@ class Row:
                 words += ["-", "-", "-"]
                 continue
             ratio = statistics.median(b / a for a, b in zip(plain, served))
-            words += [f"{statistics.median(plain):.{digits}f}", f"{statistics.median(served):.{digits}f}", f"{ratio:.2f}"]
+            words += [f"{statistics.median(runs):.{digits}f}" for runs in (plain, served)] + [f"{ratio:.2f}"]
         return words
 
 
-def conditions(library, line, pairs):
+def load():
+    return " ".join(f"{x:.2f}" for x in os.getloadavg())
+
+
+def conditions(library, line, pairs, before):
     cpu = next((row.split(":")[1].strip() for row in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
                 if row.startswith("model name")), platform.machine())
     system = dict(row.split("=", 1) for row in Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
@@ -84,7 +89,8 @@ def conditions(library, line, pairs):
     return [
         f"- line {line}: {Path(library).name} sha256 {digest}",
         f"- commit: {os.environ.get('HZ_TEST_COMMIT') or 'unknown'}",
-        f"- CPU: {cpu}, {len(os.sched_getaffinity(0))} usable; load {' '.join(f'{x:.2f}' for x in os.getloadavg())} after",
+        f"- CPU: {cpu}, {len(os.sched_getaffinity(0))} usable",
+        f"- load: {before} before, {load()} after",
         f"- system: {system.get('PRETTY_NAME', '').strip(chr(34))}, kernel {platform.release()}",
         f"- {pairs} {'pair' if pairs == 1 else 'pairs'} of runs, order turned round each time; medians; ratio: median "
         "of the pairs' ratios, with / without, below 1 is better",
@@ -123,6 +129,7 @@ def main():
         return 125
 
     rows = []
+    before = load()
     with open(wanted.log, "a", encoding="utf-8") as log:
         for program in wanted.programs or all_programs():
             row = Row(program)
@@ -135,8 +142,8 @@ def main():
     line = os.environ["HZ_TEST_LINE"]
     print(plain_text(rows))
     if wanted.markdown:
-        Path(wanted.markdown).write_text(markdown(rows, conditions(wanted.library, line, wanted.pairs), line),
-                                         encoding="utf-8")
+        about = conditions(wanted.library, line, wanted.pairs, before)
+        Path(wanted.markdown).write_text(markdown(rows, about, line), encoding="utf-8")
     bad = [row.program for row in rows if row.result != "same"]
     if bad:
         print(f"hz: not the same: {' '.join(bad)} (all of it in {wanted.log})", file=sys.stderr)
