@@ -3,6 +3,7 @@
 # git: many files, commits, a branch, a merge, gc and fsck. Author and dates are fixed, so every hash must be the same.
 . "$(dirname "$0")/lib.sh"
 need git awk
+version "$(git --version | cut -d' ' -f3)"
 export HOME="$work/home" GIT_CONFIG_NOSYSTEM=1 XDG_CONFIG_HOME="$work/home"
 export GIT_AUTHOR_NAME=Author GIT_AUTHOR_EMAIL=author@example.org GIT_AUTHOR_DATE='1700000000 +0000'
 export GIT_COMMITTER_NAME=Author GIT_COMMITTER_EMAIL=author@example.org GIT_COMMITTER_DATE='1700000000 +0000'
@@ -21,32 +22,30 @@ write_files() { # round
 }
 
 run_git() {
-  rm -rf "$work/repo"
-  mkdir "$work/repo"
-  cd "$work/repo"
-  git init -q -b main .
+  mkdir "$work/$turn"
+  cd "$work/$turn"
+  run git init -q -b main .
   for dir in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do mkdir "dir$dir"; done
   for round in 1 2 3 4 5; do
     write_files "$round"
-    git add -A
-    git commit -q -m "round $round"
+    run git add -A
+    run git commit -q -m "round $round"
   done
-  git checkout -q -b side HEAD~2
+  run git checkout -q -b side HEAD~2
   echo side >side.txt
-  git add side.txt
-  git commit -q -m side
-  git checkout -q main
-  git merge -q -m merge side
-  git gc -q --aggressive --prune=now
-  git fsck --full --strict --no-progress
-  git log --format='%H %T %s'
-  git ls-tree -r HEAD
-  git diff --stat HEAD~3 HEAD
-  git grep -c stays -- 'dir3/*'
-  git blame -s dir3/file3.txt
-  git count-objects -v | grep in-pack
-  git archive --format=tar HEAD | cksum
+  run git add side.txt
+  run git commit -q -m side
+  run git checkout -q main
+  run git merge -q -m merge side
+  run git gc -q --aggressive --prune=now
+  run git fsck --full --strict --no-progress
+  run git log --format='%H %T %s'
+  run git ls-tree -r HEAD
+  run git diff --stat HEAD~3 HEAD
+  run git grep -c stays -- 'dir3/*'
+  run git blame -s dir3/file3.txt
+  run git count-objects -v | grep in-pack
+  run git archive --format=tar HEAD | cksum
 }
 
-run_in_subshell() (run_git)
-both git run_in_subshell
+both git run_git
