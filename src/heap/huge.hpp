@@ -43,7 +43,7 @@ struct Huge {
     const std::uintptr_t at = address(block);
     const std::size_t bytes = usable_size(block);
     leave(t, at, bytes);
-    give_back(block, os::remap_fresh(block, bytes));
+    give_back(block, bytes, false);
     Home<Line>::purge_if_due(t);
   }
 
@@ -72,26 +72,7 @@ struct Huge {
       }
       return block;
     }
-    bool zeroed = false;
-    void* moved = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
-    if (moved == nullptr) return nullptr;
-    const bool in_pieces = Source::moved(S::global.source, address(block));  // cannot be moved by pages once more
-    const os::Move result = in_pieces ? os::Move::kRefused : os::move_pages(block, moved, old_bytes);
-    if (result == os::Move::kTargetLost) {
-      abandon(t, address(moved));
-      moved = allocate(t, size, 1, zeroed);
-      if (moved == nullptr) return nullptr;
-    }
-    const bool by_pages = result == os::Move::kDone;
-    if (by_pages) {
-      Source::note_moved(S::global.source, address(moved));
-    } else {
-      __builtin_memcpy(moved, block, old_bytes < bytes ? old_bytes : bytes);
-    }
-    leave(t, address(block), old_bytes);
-    give_back(block, by_pages || (in_pieces && os::remap_fresh(block, old_bytes)));
-    Home<Line>::purge_if_due(t);
-    return moved;
+    return moved(t, block, old_bytes, size);
   }
 
  private:
@@ -102,17 +83,51 @@ struct Huge {
     Retain::slots_out(S::global.retain, granules << kGranuleShift);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
   }
-  // A place that lies in several mappings and could not be made one again stays in use: the next move from there might
-  // stop half-way.
-  static void give_back(void* block, bool fresh) {
-    if (fresh || !Source::moved(S::global.source, address(block))) {
+  static void* moved(Thread& t, void* block, std::size_t old_bytes, std::size_t size) {
+    bool zeroed = false;
+    void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
+    if (to == nullptr) return nullptr;
+    const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
+    std::size_t done = 0;
+    os::Move result = os::Move::kDone;
+    while (done < kept && result == os::Move::kDone) {
+      const std::size_t piece = Source::piece(S::global.source, address(block), done);
+      result = os::move_pages(at(block, done), at(to, done), piece < kept - done ? piece : kept - done);
+      if (result != os::Move::kDone) break;
+      Source::note_seam(S::global.source, address(to) + done);
+      done += piece;
+    }
+    if (result == os::Move::kTargetLost) {
+      __builtin_memcpy(block, to, done);
+      abandon(t, to);
+      to = allocate(t, size, 1, zeroed);
+      if (to == nullptr) return nullptr;
+      done = 0;
+    }
+    if (done < kept) __builtin_memcpy(at(to, done), at(block, done), kept - done);
+    if (done != 0 && done < usable_size(to)) Source::note_seam(S::global.source, address(to) + done);
+    leave(t, address(block), old_bytes);
+    give_back(block, old_bytes, done >= old_bytes);
+    Home<Line>::purge_if_due(t);
+    return to;
+  }
+  static void* at(void* block, std::size_t offset) { return pointer(address(block) + offset); }
+
+  // A place that lies in several mappings and cannot be made one again stays in use: nobody gets it.
+  static void give_back(void* block, std::size_t bytes, bool fresh) {
+    const bool in_pieces = Source::in_pieces(S::global.source, address(block));
+    if (!fresh || in_pieces) fresh = os::remap_fresh(block, bytes);
+    if (fresh || !in_pieces) {
       Source::release(S::global.source, address(block), fresh);
     } else {
-      os::purge(block, usable_size(block));
+      os::purge(block, bytes);
     }
   }
   // A run whose place could not be mapped again: it stays in use, so that nobody gets it.
-  static void abandon(Thread& t, std::uintptr_t at) { leave(t, at, usable_size(pointer(at))); }
+  static void abandon(Thread& t, void* block) {
+    leave(t, address(block), usable_size(block));
+    os::purge(block, usable_size(block));
+  }
   static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
     Retain::slots_home(S::global.retain, bytes);

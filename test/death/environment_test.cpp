@@ -52,7 +52,7 @@ TEST(Environment, UnknownOnInvalidValueMeansAbort) {
 }
 
 TEST(Environment, ValuesThatAreNoNumbers) {
-  for (const char* name : {"HZ_THREAD_CACHE", "HZ_RETAIN"}) {
+  for (const char* name : {"HZ_THREAD_CACHE", "HZ_RETAIN", "HZ_BACKGROUND", "HZ_LIMIT_SOFT", "HZ_LIMIT_HARD"}) {
     for (const char* value : {"banana", "-1", "12x", "99999999999999999999999999"}) {
       const ChildResult result = RunClean({{name, value}});
       const std::string warning = std::string("hz: warning: ") + name + "=" + value + " not understood; accepted: ";
@@ -70,6 +70,10 @@ TEST(Environment, ValuesThatAreUnderstoodAreSilent) {
                                                      {"HZ_THREAD_CACHE", "1048576"},
                                                      {"HZ_RETAIN", "100"},
                                                      {"HZ_RETAIN", "200"},
+                                                     {"HZ_BACKGROUND", "0"},
+                                                     {"HZ_BACKGROUND", "1"},
+                                                     {"HZ_LIMIT_SOFT", "90%"},
+                                                     {"HZ_LIMIT_HARD", "1G"},
                                                      {"HZ_OPTIONS", "stats:0,on_invalid:report"},
                                                      {"HZ_OPTIONS", "retain:150,thread_cache:65536"}}) {
     const ChildResult result = RunClean({setting});

@@ -17,7 +17,7 @@ turns=${HZ_TEST_TURNS:-plain served}
 turn=plain
 # shellcheck disable=SC2034  # for the scripts that read this one
 sources=$(cd "$(dirname "$0")" && pwd)
-unset LD_PRELOAD HZ_STATS HZ_ON_INVALID HZ_THREAD_CACHE HZ_RETAIN HZ_OPTIONS
+unset LD_PRELOAD HZ_STATS HZ_ON_INVALID HZ_THREAD_CACHE HZ_RETAIN HZ_BACKGROUND HZ_LIMIT_SOFT HZ_LIMIT_HARD HZ_OPTIONS
 export LC_ALL=C TZ=UTC
 
 # Where what a crash leaves behind goes too.

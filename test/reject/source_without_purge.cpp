@@ -25,8 +25,9 @@ struct Box {
   static std::size_t purge(Global&, std::size_t);
 #endif
   static void free_locks(Global&);
-  static void note_moved(Global&, std::uintptr_t);
-  static bool moved(Global&, std::uintptr_t);
+  static void note_seam(Global&, std::uintptr_t);
+  static bool in_pieces(Global&, std::uintptr_t);
+  static std::size_t piece(Global&, std::uintptr_t, std::size_t);
 };
 
 static_assert(SourceContract<Box>);

@@ -120,6 +120,8 @@ TEST_F(OptionsTest, EveryVariable) {
   EXPECT_EQ(StatsFormat::kNone, Read("HZ_STATS", "0").stats);
   EXPECT_TRUE(Read("HZ_ON_INVALID", "report").report_only);
   EXPECT_FALSE(Read("HZ_ON_INVALID", "abort").report_only);
+  EXPECT_FALSE(Read("HZ_BACKGROUND", "0").background);
+  EXPECT_TRUE(Read("HZ_BACKGROUND", "1").background);
   EXPECT_EQ(1u, Read("HZ_THREAD_CACHE", "1").thread_cache);
   EXPECT_EQ(std::size_t{1} << 32, Read("HZ_THREAD_CACHE", "4294967296").thread_cache);
   EXPECT_EQ(100u, Read("HZ_RETAIN", "100").retain);

@@ -11,7 +11,7 @@
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
-//   loose    <= (floor + live) / 2         (what no longer lives will not be wanted again)
+//   loose    <= (floor + percent% of live) / 2   (what no longer lives will not be wanted again)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 #pragma once
 
@@ -62,7 +62,7 @@ struct Hysteresis {
 
   static bool may_wait(const Global& g) {
     const std::size_t loose = loose_bytes(g);
-    return loose <= spare(g) / 2 && loose <= (g.floor.load(std::memory_order_relaxed) + live(g)) / 2;
+    return loose <= spare(g) / 2 && loose <= (g.floor.load(std::memory_order_relaxed) + of_percent(g, live(g))) / 2;
   }
   static bool must_go(const Global& g) { return loose_bytes(g) > spare(g); }
   static std::size_t dirty_limit(const Global& g) {
@@ -91,9 +91,12 @@ struct Hysteresis {
     const std::size_t loose = loose_bytes(g);
     return out > loose ? out - loose : 0;  // the two are read one after the other
   }
+  static std::size_t of_percent(const Global& g, std::size_t bytes) {
+    return bytes / 100 * g.percent.load(std::memory_order_relaxed);
+  }
   static std::size_t spare(const Global& g) {
     const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    const std::size_t allowed = recent / 100 * g.percent.load(std::memory_order_relaxed);
+    const std::size_t allowed = of_percent(g, recent);
     const std::size_t now = live(g);
     return g.floor.load(std::memory_order_relaxed) + (allowed > now ? allowed - now : 0);
   }

@@ -80,7 +80,6 @@ struct Arena {
         const bool zeroed = row == 0 || use(g, row, granules) == 0;
         if (row == 0) row = grow(g, granules, t.first_fit(alignment, bias));
         if (row == 0) return {};
-        t.rows[row].moved = false;
         return {at(g, row), zeroed};
       }
       if (row != 0) t.leave(row);
@@ -90,17 +89,15 @@ struct Arena {
 
   static void release(Global& g, std::uintptr_t start, bool fresh) {
     const os::Guarded hold(g.lock);
-    const std::uint32_t row = row_of(g, start);
-    give(g, row, g.runs.rows[row].length, fresh);
+    give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
   }
 
   static bool resize(Global& g, std::uintptr_t start, std::size_t granules) {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
-    if (granules < length) return shrink(g, row, granules);
-    if (granules == length) return true;
-    if (g.runs.rows[row].moved) return false;  // or its pages would lie in two mappings
+    if (granules <= length) return granules == length || shrink(g, row, granules);
+    if (g.runs.rows[row].seam) return false;  // or its pages would lie in two mappings
     Demand demand = {.insists = true};
     for (;;) {
       const Room room = extend(g, row + static_cast<std::uint32_t>(length), granules - length, demand);
@@ -111,14 +108,19 @@ struct Arena {
     return true;
   }
 
-  static void note_moved(Global& g, std::uintptr_t start) {
+  static void note_seam(Global& g, std::uintptr_t inside) {
     const os::Guarded hold(g.lock);
-    g.runs.rows[row_of(g, start)].moved = true;
+    g.runs.rows[row_of(g, inside)].seam = true;
   }
-  static bool moved(Global& g, std::uintptr_t start) {
+  static bool in_pieces(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
-    return g.runs.rows[row_of(g, start)].moved;
+    return g.runs.rows[row_of(g, start)].seam;
   }
+  static std::size_t piece(Global& g, std::uintptr_t start, std::size_t offset) {
+    const os::Guarded hold(g.lock);
+    return g.runs.piece(row_of(g, start), offset >> kGranuleShift) << kGranuleShift;
+  }
+
   static std::size_t granules(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
     return g.runs.rows[row_of(g, start)].length;
@@ -142,7 +144,6 @@ struct Arena {
     return held(g);
   }
   static std::size_t thread_share(const Global& g) { return g.ration.thread_share.load(std::memory_order_relaxed); }
-
   static std::size_t purge(Global& g, std::size_t keep_bytes) {
     const os::Guarded hold(g.lock);
     std::size_t purged = 0;
@@ -277,7 +278,7 @@ struct Arena {
   static bool shrink(Global& g, std::uint32_t row, std::size_t granules) {
     const std::size_t left = g.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
-    const bool moved = g.runs.rows[row].moved;
+    const bool moved = g.runs.rows[row].seam;
     if (moved && !os::remap_fresh(pointer(at(g, tail)), left << kGranuleShift)) return false;
     g.runs.mark_used(row, granules);
     return give(g, tail, left, moved), true;

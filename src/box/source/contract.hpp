@@ -41,10 +41,11 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
   { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already
   { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
-  { S::note_moved(g, at) } -> std::same_as<void>;        // its pages came from elsewhere
-  { S::moved(g, at) } -> std::same_as<bool>;
-  { S::granules(g, at) } -> std::same_as<std::size_t>;  // of the run that starts at `at`
-  { S::start(g, at) } -> std::same_as<std::uintptr_t>;  // of the run in use around `at`, 0 if none
+  { S::note_seam(g, at) } -> std::same_as<void>;  // within a run in use: pages that came from elsewhere begin or end
+  { S::in_pieces(g, at) } -> std::same_as<bool>;  // there is such a seam
+  { S::piece(g, at, bytes) } -> std::same_as<std::size_t>;  // of the run at `at`, from that offset, to the next seam
+  { S::granules(g, at) } -> std::same_as<std::size_t>;      // of the run that starts at `at`
+  { S::start(g, at) } -> std::same_as<std::uintptr_t>;      // of the run in use around `at`, 0 if none
   { S::dirty_bytes(seen) } -> std::same_as<std::size_t>;
   { S::held_bytes(g) } -> std::same_as<std::size_t>;       // had from the system and not given back
   { S::thread_share(seen) } -> std::same_as<std::size_t>;  // what a thread may cache in this container at most

@@ -19,7 +19,7 @@ struct RunTable {
     std::uint32_t next, previous;  // first row of free runs
     std::uint32_t dirty;           // first row of free runs: how many granules are
     State state;                   // first and last row of every run
-    bool moved;                    // first row of runs in use: its pages came from elsewhere
+    bool seam;                     // rows of runs in use: a mapping begins here that is not the arena's
     bool is_dirty;                 // free rows
   };
   struct List {
@@ -47,6 +47,13 @@ struct RunTable {
   // Where a run at this alignment would begin if it were taken from the top; rows counted from `-bias`.
   std::size_t first_fit(std::size_t alignment, std::size_t bias) const {
     return align_up(top + bias, alignment) - bias;
+  }
+
+  // How many rows of the run in use at `row`, from its row number `from`, lie in one mapping.
+  std::size_t piece(std::uint32_t row, std::size_t from) const {
+    std::size_t to = from + 1;
+    while (to < rows[row].length && !rows[row + to].seam) ++to;
+    return to - from;
   }
 
   static unsigned list_of(std::size_t length) {
@@ -101,7 +108,10 @@ struct RunTable {
 
   // Rows in use become free, all of them dirty or none, and merge with free neighbours.
   void give(std::uint32_t row, std::size_t length, std::size_t dirty) {
-    for (std::size_t i = row; i < row + length; ++i) rows[i].is_dirty = dirty != 0;
+    for (std::size_t i = row; i < row + length; ++i) {
+      rows[i].is_dirty = dirty != 0;
+      rows[i].seam = false;
+    }
     merge(row, length, dirty);
   }
 
