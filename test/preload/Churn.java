@@ -27,7 +27,7 @@ public class Churn {
 
   static long direct(int seed) {
     Numbers numbers = new Numbers(seed);
-    ByteBuffer[] live = new ByteBuffer[100];
+    ByteBuffer[] live = new ByteBuffer[40];
     long sum = 0;
     for (int step = 0; step < 1000; ++step) {
       ByteBuffer buffer = ByteBuffer.allocateDirect(1 + numbers.next(60000));

@@ -21,6 +21,6 @@ work_in_java() {
   mkdir "$work/$turn"
   compiler -d "$work/$turn" "$sources/Churn.java"
   (cd "$work/$turn" && cksum ./*.class)
-  run java -Xmx128m -XX:MaxDirectMemorySize=64m -cp "$work/$turn" Churn
+  run java -Xmx128m -XX:MaxDirectMemorySize=128m -cp "$work/$turn" Churn
 }
 both java work_in_java

@@ -22,8 +22,8 @@ stress() { # OPERATIONS OPTIONS…
 
 work_of_stress() {
   stress 100000
-  stress 5000 --malloc-bytes 1M --malloc-pthreads 4 --malloc-touch
-  stress 10000 --malloc-bytes 16M --malloc-max 4096 --malloc-thresh 65536
+  stress 5000 --malloc-bytes 200K --malloc-pthreads 4 --malloc-touch
+  stress 10000 --malloc-bytes 16M --malloc-max 64 --malloc-thresh 65536
 }
 both stress-ng work_of_stress
 if grep skip "$work/stress-ng.served.out" >&2; then fail "stress-ng skipped something"; fi
