@@ -72,7 +72,8 @@ struct Huge {
       }
       return block;
     }
-    return moved(t, block, old_bytes, size);
+    void* to = moved(t, block, old_bytes, size);
+    return to == nullptr && bytes < old_bytes ? block : to;  // then it stays larger than it has to be
   }
 
  private:
@@ -88,28 +89,54 @@ struct Huge {
     void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
-    std::size_t done = 0;
-    os::Move result = os::Move::kDone;
-    while (done < kept && result == os::Move::kDone) {
-      const std::size_t piece = Source::piece(S::global.source, address(block), done);
-      result = os::move_pages(at(block, done), at(to, done), piece < kept - done ? piece : kept - done);
-      if (result != os::Move::kDone) break;
-      Source::note_seam(S::global.source, address(to) + done);
-      done += piece;
-    }
-    if (result == os::Move::kTargetLost) {
-      __builtin_memcpy(block, to, done);
+    std::size_t done = zeroed || os::purge(to, kept) ? move_pieces(block, to, kept) : 0;
+    if (done != kept && !gathered(block, to, kept)) {
       abandon(t, to);
       to = allocate(t, size, 1, zeroed);
       if (to == nullptr) return nullptr;
+      __builtin_memcpy(to, block, kept);
       done = 0;
     }
-    if (done < kept) __builtin_memcpy(at(to, done), at(block, done), kept - done);
-    if (done != 0 && done < usable_size(to)) Source::note_seam(S::global.source, address(to) + done);
     leave(t, address(block), old_bytes);
-    give_back(block, old_bytes, done >= old_bytes);
+    give_back(block, old_bytes, done == old_bytes);
     Home<Line>::purge_if_due(t);
     return to;
+  }
+
+  // A mapping at a time; how much has arrived for certain.
+  static std::size_t move_pieces(void* from, void* to, std::size_t bytes) {
+    std::size_t done = 0;
+    while (done < bytes) {
+      const std::size_t rest = bytes - done;
+      const std::size_t piece = Source::piece(S::global.source, address(from), done);
+      const std::size_t length = piece < rest ? piece : rest;
+      Source::note_seam(S::global.source, address(to) + done);
+      if (!os::move_pages(at(from, done), at(to, done), length)) return done;
+      done += length;
+    }
+    if (done < usable_size(to)) Source::note_seam(S::global.source, address(to) + done);
+    return done;
+  }
+
+  // After a move that stopped anywhere: every granule is in one of the two places, and the other one reads as zero or
+  // is not mapped. Brings all of them to `to`, or, if that place cannot be mapped as a whole again, back.
+  HZ_COLD static bool gathered(void* from, void* to, std::size_t bytes) {
+    bool whole = true;
+    for (std::size_t offset = 0; offset < bytes; offset += kGranule) {
+      if (!os::extend(at(to, offset), kGranule) && !os::is_mapped(at(to, offset), kGranule)) whole = false;
+    }
+    for (std::size_t offset = 0; offset < bytes; offset += kGranule) {
+      if (!whole && !os::is_mapped(at(to, offset), kGranule)) continue;
+      void* source = at(whole ? from : to, offset);
+      if (!is_zero(source)) __builtin_memcpy(at(whole ? to : from, offset), source, kGranule);
+    }
+    return whole;
+  }
+  static bool is_zero(const void* granule) {
+    const auto* words = static_cast<const std::uint64_t*>(granule);
+    std::uint64_t any = 0;
+    for (std::size_t i = 0; i < kGranule / sizeof *words; ++i) any |= words[i];
+    return any == 0;
   }
   static void* at(void* block, std::size_t offset) { return pointer(address(block) + offset); }
 

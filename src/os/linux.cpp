@@ -85,11 +85,19 @@ bool purge(void* at, std::size_t bytes) {
   return madvise(at, bytes, MADV_DONTNEED) == 0;
 }
 
-Move move_pages(void* from, void* to, std::size_t bytes) {
+bool move_pages(void* from, void* to, std::size_t bytes) {
   const KeepErrno keep;
-  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return Move::kDone;
-  // A failure may have unmapped the target already: a limit of address space is looked at after that.
-  return remap_fresh(to, bytes) ? Move::kRefused : Move::kTargetLost;
+  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
+}
+
+bool is_mapped(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  unsigned char resident[kGranule / kPage];  // pages may be larger, never smaller
+  for (std::size_t done = 0; done < bytes; done += kGranule) {
+    const std::size_t length = bytes - done < kGranule ? bytes - done : kGranule;
+    if (mincore(static_cast<char*>(at) + done, length, resident) != 0) return false;
+  }
+  return true;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {

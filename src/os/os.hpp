@@ -17,10 +17,10 @@ void* map(std::size_t bytes, std::size_t alignment);      // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);      // for metadata; true also where there are none
 void unmap(void* at, std::size_t bytes);
 bool purge(void* at, std::size_t bytes);  // pages go back; reads as zero afterwards
-// Moves pages onto fresh ones, out of one mapping; `from` reads as zero afterwards. Refused: nothing has moved. Target
-// lost: nothing has moved, and `to` is no longer mapped, nor could it be mapped again.
-enum class Move { kDone, kRefused, kTargetLost };
-Move move_pages(void* from, void* to, std::size_t bytes);
+// Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a mapping to
+// its end, and `to` may have holes.
+bool move_pages(void* from, void* to, std::size_t bytes);
+bool is_mapped(void* at, std::size_t bytes);    // all of it
 bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
 
 // --- the machine and its limits

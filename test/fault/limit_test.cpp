@@ -65,7 +65,7 @@ void WalkUnderLimit(unsigned threads, unsigned steps) {
   ExpectEverySizeWorks(verdict, kBits);
   verdict.Tell();
   EXPECT_GT(given, steps / 20) << "the limit left nothing to test";
-  EXPECT_GT(refused, steps / 100) << "the limit was not felt";
+  EXPECT_GT(refused, steps / 400) << "the limit was not felt";
   ExpectNothingLost();
   const hz_stats_t stats = HeapStats();
   if (kHeapIsOurs && stats.counting != 0) {

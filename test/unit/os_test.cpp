@@ -71,7 +71,7 @@ TEST(OsMemory, RefusalsReturnNothingAndKeepErrno) {
   EXPECT_FALSE(os::commit(kUnaligned, hz::kPage));
   EXPECT_FALSE(os::purge(kUnaligned, hz::kPage));
   EXPECT_FALSE(os::remap_fresh(kUnaligned, hz::kPage));
-  EXPECT_NE(os::Move::kDone, os::move_pages(kUnaligned, kUnaligned, hz::kPage));
+  EXPECT_FALSE(os::move_pages(kUnaligned, kUnaligned, hz::kPage));
   os::unmap(kUnaligned, hz::kPage);
   EXPECT_TRUE(os::forbid_huge_pages(kUnaligned, hz::kPage));
   EXPECT_EQ(kErrno, errno);
@@ -108,12 +108,22 @@ TEST(OsMemory, PurgedAndRemappedPagesReadAsZero) {
   EXPECT_TRUE(HasPattern(region.bytes(), region.size(), 2));
 }
 
+TEST(OsMemory, HolesAreSeen) {
+  Region region(3 * hz::kGranule);
+  errno = kErrno;
+  EXPECT_TRUE(os::is_mapped(region.bytes(), region.size()));
+  os::unmap(region.bytes() + hz::kGranule, hz::kGranule);
+  EXPECT_FALSE(os::is_mapped(region.bytes(), region.size()));
+  EXPECT_TRUE(os::is_mapped(region.bytes() + 2 * hz::kGranule, hz::kGranule));
+  EXPECT_TRUE(os::extend(region.bytes() + hz::kGranule, hz::kGranule));
+  EXPECT_EQ(kErrno, errno);
+}
+
 TEST(OsMemory, PagesMoveWithTheirContents) {
   Region from(2 * hz::kGranule);
   Region to(2 * hz::kGranule);
   FillPattern(from.bytes(), from.size(), 1);
-  if (os::move_pages(from.bytes(), to.bytes(), from.size()) !=
-      os::Move::kDone) {  // an old kernel, or one that emulates
+  if (!os::move_pages(from.bytes(), to.bytes(), from.size())) {  // an old kernel, or one that emulates
     EXPECT_TRUE(HasPattern(from.bytes(), from.size(), 1));
     EXPECT_TRUE(IsZero(to.bytes(), to.size()));
     return;
