@@ -17,6 +17,7 @@ awk -v dir="$work/site" 'BEGIN {
     for (row = 0; row < 1 + file * file / 4; ++row) print file * row % 1009, "<p>some text</p>" > name
     close(name)
     printf "url = \"http://localhost/page%d.html\"\n", file > (dir "/../urls")
+    printf "url = \"http://localhost/page%d.html\"\noutput = \"/dev/null\"\n", file > (dir "/../urls.parallel")
   }
 }'
 
@@ -55,7 +56,7 @@ ask() { curl -s --unix-socket "$socket" "$@"; }
 answers() { [ "$(ask -o /dev/null -w '%{http_code}' http://localhost/page0.html)" = 200 ]; }
 
 ask_for_all() {
-  ask --parallel --parallel-max 8 -K "$work/urls" -o /dev/null \
+  ask --parallel --parallel-max 8 -K "$work/urls.parallel" \
     -w '%{http_code} %{size_download} %{url_effective}\n' 2>/dev/null |
     sort
   ask -K "$work/urls" | cksum
