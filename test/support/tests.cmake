@@ -29,6 +29,10 @@ function(hz_discover name line kind label)
   if(ARGC GREATER 4)
     set(modification ENVIRONMENT_MODIFICATION ${ARGV4}=set:${ARGV5})
   endif()
+  set(timeout 300)
+  if(DEFINED ENV{HZ_TEST_LONG})  # `hz endure` configures with it
+    set(timeout 3600)
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX ${label}.${line}.${kind}. DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS ${label} TIMEOUT 300 ENVIRONMENT HZ_TEST_LINE=${line} ${modification})
+    PROPERTIES LABELS ${label} TIMEOUT ${timeout} ENVIRONMENT HZ_TEST_LINE=${line} ${modification})
 endfunction()
