@@ -87,20 +87,20 @@ struct Purger {
     return Home<Line>::purge(S::shared, Retain::dirty_target(g.retain)) == 0 && Retain::at_rest(g.retain);
   }
 
-  // Takes back what idle threads cache; whether all threads are idle.
+  // Takes back what idle threads cache; whether all threads are idle. Where there is no barrier they keep it.
   static bool look_at_threads() {
     bool idle = true;
-    unsigned revoked = 0;
+    unsigned looked = 0;
     const Hold list(S::global.threads_lock);
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
-      if (is_idle(*t) && (revoked == kRevokedPerTick || Revocation<Line>::revoke(*t))) {
-        ++revoked;
-      } else {
+      if (!is_idle(*t)) {
         idle = false;
+      } else if (++looked <= kRevokedPerTick) {
+        Revocation<Line>::revoke(*t);
       }
     }
-    return idle && revoked < kRevokedPerTick;
+    return idle && looked <= kRevokedPerTick;
   }
 
   static bool is_idle(Thread& t) {

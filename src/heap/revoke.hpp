@@ -43,10 +43,11 @@ struct Revocation {
   // With the list's lock. False if there is nothing to take, or no barrier.
   static bool revoke(Thread& t) {
     const Hold hold(t.lock);
-    if (t.local == nullptr || t.revoked.peek()) return false;
-    t.local->fast.store(&S::empty, std::memory_order_relaxed);
+    auto* const local = t.local.peek();
+    if (local == nullptr || t.revoked.peek()) return false;
+    local->fast.store(&S::empty, std::memory_order_relaxed);
     if (!os::barrier_on_all_threads()) {
-      t.local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
+      local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
       return false;
     }
     const bool deferring = t.deferring.peek_first();

@@ -56,7 +56,7 @@ struct State {
     unsigned owner = 0;
     unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
     std::size_t capacity_bytes = 0;   // sum over the bins of capacity * size, within the budget
-    Local* local = nullptr;           // of the thread while it lives
+    OwnerWord<Local*> local;          // of the thread while it lives; null for the dead
     OwnerWord<bool> deferring;        // the owner is at its outbox without the lock
     OwnerWord<bool> revoked;          // it caches nothing and sees `empty`: see heap/revoke.hpp
     std::uint64_t signature = 0;      // for the purger: as it looked last ...

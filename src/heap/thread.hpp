@@ -105,7 +105,7 @@ struct Threads {
   static Thread* enlisted(typename S::Global& g) {
     const Hold hold(g.threads_lock);
     // Born already, in a resolver of the loader's, which has written the first contents of `tls` since.
-    if (g.threads != nullptr && g.threads->local == &S::tls) return g.threads;
+    if (g.threads != nullptr && g.threads->local.peek() == &S::tls) return g.threads;
     Thread* t = pop(g.orphans);
     if (t != nullptr) {
       restore(*t);
@@ -113,7 +113,7 @@ struct Threads {
       t = fresh_thread(g);
     }
     if (t == nullptr) return nullptr;
-    t->local = &S::tls;
+    t->local.set(&S::tls);
     enlist(g, *t);
     wake_purger();
     return t;
@@ -156,7 +156,7 @@ struct Threads {
   // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
   HZ_COLD static void come_back(Thread& t) {
     restore(t);
-    t.local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
+    t.local.peek()->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
     wake_purger();
   }
   // Makes a state whole again that was revoked, or that a fork cut off in the middle of an operation.
@@ -196,7 +196,7 @@ struct Threads {
     auto* t = static_cast<Thread*>(state);
     {
       const Hold hold(t->lock);
-      t->local = nullptr;
+      t->local.set(nullptr);
       S::tls.fast.store(&S::empty, std::memory_order_relaxed);
       S::tls.heap = &S::shared;
       restore(*t);
@@ -244,7 +244,7 @@ struct Threads {
       if (t != S::tls.heap) {
         delist(g, *t);
         t->alive = false;
-        t->local = nullptr;
+        t->local.set(nullptr);
         t->next = g.orphans;
         g.orphans = t;
       }

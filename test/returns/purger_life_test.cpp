@@ -58,6 +58,7 @@ int LiveAgain() {
 }
 
 TEST(PurgerAndFork, ChildHasNoneAndMayStartItsOwn) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it does not allow threads in the child of a fork";
   const Watchdog watchdog;
   Service service;
   ASSERT_TRUE(service.WakePurger());
@@ -69,6 +70,7 @@ TEST(PurgerAndFork, ChildHasNoneAndMayStartItsOwn) {
 
 // The purger is at work all the time: threads churn and sleep in turn, and the process forks.
 TEST(PurgerAndFork, HundredsOfForksWhileItWorks) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it does not allow threads in the child of a fork";
   const Watchdog watchdog(Long() ? 3000 : 240);
   std::atomic<bool> stop{false};
   {
