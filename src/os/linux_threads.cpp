@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/compiler.hpp"
+#include "base/units.hpp"
 #include "os/os.hpp"
 
 extern "C" __attribute__((weak)) char __libc_single_threaded;  // since glibc 2.32
@@ -56,7 +57,7 @@ int create(std::size_t stack_bytes) {
 bool start_thread(void (*run)(), const char* name) {
   const int saved = errno;
   start = {run, name};
-  constexpr std::size_t kStack = 128 * 1024;
+  constexpr std::size_t kStack = 128 * kKiB;
   int error = create(kStack);
   if (error == EINVAL) error = create(0);  // the program's thread-local storage alone is larger
   errno = saved;
