@@ -41,7 +41,7 @@ foreach(line IN LISTS HZ_LINE_NAMES)
 endforeach()
 add_library(hz-calling-dlopen SHARED ${PROJECT_SOURCE_DIR}/src/export/dlopen.cpp)
 target_include_directories(hz-calling-dlopen PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(hz-calling-dlopen PRIVATE -fno-optimize-sibling-calls)
+target_compile_options(hz-calling-dlopen PRIVATE -fno-optimize-sibling-calls -fno-exceptions)
 add_test(NAME life.tail_call.fault-is-found
          COMMAND Python3::Interpreter ${tail_call} $<TARGET_FILE:hz-calling-dlopen>)
 set_tests_properties(life.tail_call.fault-is-found PROPERTIES LABELS life PASS_REGULAR_EXPRESSION "has 2 calls")
