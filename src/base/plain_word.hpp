@@ -51,7 +51,7 @@ class OwnerWord {
   }
 
   // Any thread that has stopped the owner from writing, but for one store that may be on its way: what was there, or
-  // what is there after that store.
+  // what is there after that store. Acquire and release: what the value leads to is seen, whoever wrote it.
   T take(T value) { return __atomic_exchange_n(&value_, value, __ATOMIC_ACQ_REL); }
 
   // Any thread; some recent value.

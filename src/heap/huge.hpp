@@ -84,18 +84,21 @@ struct Huge {
     Retain::slots_out(S::global.retain, granules << kGranuleShift);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
   }
+
+  // The block at another place; nullptr if there is none.
   static void* moved(Thread& t, void* block, std::size_t old_bytes, std::size_t size) {
     bool zeroed = false;
     void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
-    std::size_t done = zeroed || os::purge(to, kept) ? move_pieces(block, to, kept) : 0;
-    if (done != kept && !gathered(block, to, kept)) {
+    std::size_t done = 0;
+    if (!zeroed && !os::purge(to, kept)) {  // what moves has to meet zeros, or nobody can tell where a move stopped
+      __builtin_memcpy(to, block, kept);
+    } else if ((done = move_pieces(block, to, kept)) != kept && !gathered(block, to, kept)) {
       abandon(t, to);
       to = allocate(t, size, 1, zeroed);
       if (to == nullptr) return nullptr;
       __builtin_memcpy(to, block, kept);
-      done = 0;
     }
     leave(t, address(block), old_bytes);
     give_back(block, old_bytes, done == old_bytes);

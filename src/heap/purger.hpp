@@ -25,7 +25,7 @@ struct Purger {
 
   // From malloc's slow path, without a lock.
   static void start_if_worth() {
-    if (HZ_LIKELY(!Background::worth(held_bytes())) || there_is_one()) return;
+    if (HZ_LIKELY(!Background::worth(least_held())) || there_is_one()) return;
     if (S::global.thread_count.load(std::memory_order_relaxed) >= 2 || stuck()) start();
   }
   // From that of free.
@@ -36,7 +36,8 @@ struct Purger {
  private:
   static constexpr unsigned kRevokedPerTick = 16;  // bounds the time for which no thread can begin or end
 
-  static std::size_t held_bytes() {
+  // Without a lock; what is free in spans does not count.
+  static std::size_t least_held() {
     return Retain::out_bytes(S::global.retain) + Source::dirty_bytes(S::global.source);
   }
 
@@ -75,16 +76,8 @@ struct Purger {
   // Whether there was nothing to do.
   static bool tick() {
     const bool idle = look_at_threads();
-    typename S::Global& g = S::global;
     const Hold hold(S::shared.lock);
-    Retain::rest(g.retain, idle);
-    if (idle) {
-      if (Retain::loose_bytes(g.retain) != 0) B::vacate_all(S::shared);
-    } else {
-      B::relieve(S::shared);
-    }
-    if (!idle) return Home<Line>::purge_if_due(S::shared), false;
-    return Home<Line>::purge(S::shared, Retain::dirty_target(g.retain)) == 0 && Retain::at_rest(g.retain);
+    return B::tidy(S::shared, idle);
   }
 
   // Takes back what idle threads cache; whether all threads are idle. Where there is no barrier they keep it.
@@ -112,7 +105,7 @@ struct Purger {
 
   static bool ended() {
     const Hold list(S::global.threads_lock);
-    if (Background::worth(held_bytes())) return false;
+    if (Background::worth(least_held())) return false;
     S::global.purger.store(S::kNoPurger, std::memory_order_relaxed);
     return true;
   }

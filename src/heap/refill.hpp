@@ -99,7 +99,6 @@ struct Boundary {
     send(t, true);
     for (Bin bin = 1; bin < kBins; ++bin) {
       const Chain chain = H::audited(t, bin, Front::drain(t.front, bin, kAll));
-      if (chain.count == 0) continue;
       if (to_spans) {
         H::go_home(t, bin, chain);
       } else {
@@ -114,8 +113,7 @@ struct Boundary {
     Parcel parcel;
     while (sweep.next(parcel)) {
       parcel.slots = H::audited(t, parcel.bin, parcel.slots);
-      if (parcel.slots.count == 0) continue;
-      if (!Retain::may_wait(S::global.retain)) {
+      if (parcel.slots.count == 0 || !Retain::may_wait(S::global.retain)) {
         H::go_home(t, parcel.bin, parcel.slots);
         continue;
       }
@@ -125,24 +123,16 @@ struct Boundary {
     }
   }
 
-  static void vacate_all(Thread& t) {
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
-  }
+  // Slots that were taken away from a thread, and that it will not touch again: see revoke.hpp.
+  static void take_home(Thread& t, Bin bin, const Chain& chain) { H::go_home(t, bin, chain); }
 
-  // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
-  // what waits for this thread's owner, although the thread may want it soon.
-  static void relieve(Thread& t) {
-    constexpr unsigned kLists = Remote::kOwners * kBins;
-    constexpr unsigned kLooks = 2 * kBins;
-    if (Retain::may_wait(S::global.retain)) return;
-    unsigned room = 4 * kBatch;
-    const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
-    for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
-      room = relieve_list(t, t.owner, (at + i) % kBins, room);
-    for (unsigned i = 0; i < kLooks && room != 0; ++i) {
-      const unsigned list = (at + i) % kLists;
-      room = relieve_list(t, list / kBins, list % kBins, room);
-    }
+  // What the crossings of others would do in time, done by the purger while nobody crosses; whether nothing was left.
+  // `idle`: all threads are, so that what waits loose waits for nobody.
+  static bool tidy(Thread& t, bool idle) {
+    Retain::rest(S::global.retain, idle);
+    if (!idle) return relieve(t), H::purge_if_due(t), false;
+    if (Retain::loose_bytes(S::global.retain) != 0) vacate_all(t);
+    return H::purge(t, Retain::dirty_target(S::global.retain)) == 0 && Retain::at_rest(S::global.retain);
   }
 
  private:
@@ -221,6 +211,10 @@ struct Boundary {
     }
   }
 
+  static void vacate_all(Thread& t) {
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
+  }
+
   // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
   static Chain take_abandoned(Thread& t, Bin bin, unsigned want) {
     for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
@@ -282,6 +276,22 @@ struct Boundary {
     }
     H::go_home(t, bin, chain);
     relieve(t);
+  }
+
+  // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
+  // what waits for this thread's owner, although the thread may want it soon.
+  static void relieve(Thread& t) {
+    constexpr unsigned kLists = Remote::kOwners * kBins;
+    constexpr unsigned kLooks = 2 * kBins;
+    if (Retain::may_wait(S::global.retain)) return;
+    unsigned room = 4 * kBatch;
+    const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
+    for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
+      room = relieve_list(t, t.owner, (at + i) % kBins, room);
+    for (unsigned i = 0; i < kLooks && room != 0; ++i) {
+      const unsigned list = (at + i) % kLists;
+      room = relieve_list(t, list / kBins, list % kBins, room);
+    }
   }
 };
 

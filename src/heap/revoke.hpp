@@ -68,7 +68,7 @@ struct Revocation {
   static void settle(Thread& t, Bin bin, FreeSlot* list) {
     const Chain chain = walked(t, bin, list);
     if (chain.count != 0 && Front::accounts_for(t.front, bin, chain.count)) {
-      H::go_home(t, bin, chain);
+      B::take_home(t, bin, chain);
     } else if (!Front::dispute(t.front, bin, list)) {
       Guard::report(Fault::kWriteAfterFree, list, bin, Line::kName);  // two cannot be in dispute
     }

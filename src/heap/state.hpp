@@ -9,7 +9,7 @@
 //   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no memory, or
 //              null before birth
 //
-// Lock order: threads -> one thread's lock -> pool -> source.
+// Lock order: threads -> one thread's lock -> that of `shared` -> pool -> source.
 #pragma once
 
 #include <atomic>

@@ -3,7 +3,6 @@
 // Linux: a thread of our own, and a memory barrier on all threads of the process. See os.hpp for the contract; called
 // by the purger and by whoever takes back what other threads cache.
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 
 #include "base/compiler.hpp"
 #include "base/units.hpp"
+#include "os/linux_file.hpp"
 #include "os/os.hpp"
 
 extern "C" __attribute__((weak)) char __libc_single_threaded;  // since glibc 2.32
@@ -55,12 +55,11 @@ int create(std::size_t stack_bytes) {
 }  // namespace
 
 bool start_thread(void (*run)(), const char* name) {
-  const int saved = errno;
+  const KeepErrno keep;
   start = {run, name};
   constexpr std::size_t kStack = 128 * kKiB;
   int error = create(kStack);
   if (error == EINVAL) error = create(0);  // the program's thread-local storage alone is larger
-  errno = saved;
   return error == 0;
 }
 
@@ -68,21 +67,19 @@ bool never_had_threads() { return &__libc_single_threaded != nullptr && __libc_s
 
 bool barrier_on_all_threads() {
   if constexpr (kThreadSanitizer) return false;  // it does not know this kind of order
-  const int saved = errno;
+  const KeepErrno keep;
   long result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   if (result != 0 && errno == EPERM) {
     result = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
     if (result == 0) result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   }
-  errno = saved;
   return result == 0;
 }
 
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds) {
-  const int saved = errno;
+  const KeepErrno keep;
   const timespec timeout = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, &timeout, nullptr, 0);
-  errno = saved;
 }
 
 }  // namespace hz::os

@@ -55,16 +55,7 @@ void WalkUnderLimit(unsigned threads, unsigned steps) {
   ForbidMoreAddressSpace();
   for (auto& walk : walks) walk->CheckAll();
   AllowMoreAddressSpace();
-  unsigned given = 0, refused = 0;
-  for (auto& walk : walks) {
-    walk->CheckAll();
-    walk->FreeAll();
-    given += walk->Given();
-    refused += walk->Refused();
-  }
-  ExpectEverySizeWorks(verdict, kBits);
-  verdict.Tell();
-  EXPECT_GT(given, steps / 20) << "the limit left nothing to test";
+  const unsigned refused = EndWalks(verdict, walks, steps, kBits);
   EXPECT_GT(refused, steps / 400) << "the limit was not felt";
   ExpectNothingLost();
   const hz_stats_t stats = HeapStats();

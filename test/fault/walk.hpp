@@ -5,7 +5,11 @@
 // one thread; walks of several threads pass blocks to each other.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <pthread.h>
+
+#include <memory>
+#include <vector>
 
 #include "fault/calls.hpp"
 #include "fault/content.hpp"
@@ -209,6 +213,22 @@ inline void ExpectEverySizeWorks(Verdict& verdict, unsigned bits) {
     verdict.Expect(walk.MakeAligned(block, 4096, size), "aligned_alloc works again", {nullptr, size, 0});
     walk.Free(block);
   }
+}
+
+// The pressure is gone: checks and frees all that was walked over, and asks for every size once more. How often the
+// heap said no; it must have said yes often enough to have been tested.
+inline unsigned EndWalks(Verdict& verdict, std::vector<std::unique_ptr<Walk>>& walks, unsigned steps, unsigned bits) {
+  unsigned given = 0, refused = 0;
+  for (auto& walk : walks) {
+    walk->CheckAll();
+    walk->FreeAll();
+    given += walk->Given();
+    refused += walk->Refused();
+  }
+  ExpectEverySizeWorks(verdict, bits);
+  verdict.Tell();
+  EXPECT_GT(given, steps / 20) << "nothing was given: there was nothing to test";
+  return refused;
 }
 
 }  // namespace hz_test

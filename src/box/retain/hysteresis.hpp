@@ -6,8 +6,8 @@
 //
 //   live      = out - loose              (thread bins count as live)
 //   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; once live without what the bins may
-//   hold
-//               is below 1/8 of it, the program is emptying itself, and every byte that comes home takes eight with it
+//               hold is below 1/8 of it, the program is emptying itself, and every byte that comes home takes eight
+//               with it
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
