@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares allocators on the ring lanes: a fresh process per run, contenders interleaved, order rotated every round.
+"""Compares allocators on the lanes: a fresh process per run, contenders interleaved, order rotated every round.
 
     bench/compare.py --lanes guard_r0,main_r90 --threads 2,16 --out runs.jsonl \\
         --a hz3=build/release/libhakozuna-hz3.so --b glibc --b mimalloc=/usr/lib/x86_64-linux-gnu/libmimalloc.so.2.0
@@ -147,7 +147,7 @@ def conditions(contenders, cells, load_before, args):
                 if line.startswith("model name")), platform.machine())
     last = {name: records[-1] for cell in cells.values() for name, records in cell.items()}
     runs = [r for cell in cells.values() for records in cell.values() for r in records]
-    shapes = sorted({(r["lane"], r["iterations"], r["touched"]) for r in runs})
+    shapes = sorted({(r["lane"], r["definition"].get("iterations", 0), r["touched"]) for r in runs})
     cpus = len(os.sched_getaffinity(0))
     # Low where others used the machine (the table is then worth little) or where threads waited for locks.
     shares = [r["cpu_seconds"] / r["seconds"] / min(r["threads"], cpus) for r in runs]
@@ -208,7 +208,7 @@ def parse_arguments(argv):
     parser.add_argument("--untouched", action="store_true", help="do not write into the blocks")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--out", required=True, type=pathlib.Path, help="file for the records, one JSON per line")
-    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bench/ring/ring")
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bench/lane")
     return parser.parse_args(argv)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread of a ring lane does, and how its operations are counted. Called by the `ring` program with malloc
+// What one thread of a ring lane does, and how its operations are counted. Called by the ring lanes with malloc
 // and by the unit tests with an allocator that keeps books.
 #pragma once
 
@@ -8,17 +8,33 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
-#include "ring/lanes.hpp"
+#include "lane/allocator.hpp"
+#include "lane/lane.hpp"
 #include "ring/spsc_ring.hpp"
-#include "support/rng.hpp"
 
 namespace hz::bench {
 
-// fair: the one to judge by. upstream: the published shape with its flaws (generator, counting, loose start and end).
-enum class Mode { kUpstream, kFair };
+// The numbers of a ring lane, out of its definition.
+struct RingShape {
+  RingShape() = default;
+  explicit RingShape(const Run& run)
+      : min_size(run.number("min_size")),
+        max_size(run.number("max_size")),
+        iterations(run.iterations()),
+        remote_percent(run.number("remote_percent")),
+        slots(run.number("slots")),
+        ring(run.number("ring")),
+        touch(run.touch && run.mode == Mode::kFair) {}  // the published programs wrote nothing into their blocks
+
+  std::uint32_t min_size = 0;
+  std::uint32_t max_size = 0;
+  std::uint64_t iterations = 0;
+  std::uint32_t remote_percent = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t ring = 0;
+  bool touch = true;
+};
 
 struct Counts {
   std::uint64_t allocated = 0;
@@ -46,43 +62,33 @@ struct Counts {
   bool dirty() const { return fallbacks * 1000 > sent + fallbacks; }
 };
 
-// The generator of thread `index`.
-template <Mode kMode>
-auto make_random(std::uint64_t seed, unsigned index) {
-  if constexpr (kMode == Mode::kFair) {
-    return Xorshift64Star(splitmix64(seed + index));
-  } else {
-    return Lcg32(static_cast<std::uint32_t>(seed + 977U * index));
-  }
-}
-
 // Allocator: static void* allocate(size_t), static void release(void*).
 template <class Allocator>
 class Churn {
  public:
-  // `slots` has lane.slots entries, all null.
-  Churn(const Lane& lane, bool touch, void** slots, SpscRing& send, SpscRing& receive)
-      : lane_(lane), touch_(touch), slots_(slots), send_(send), receive_(receive) {}
+  // `slots` has shape.slots entries, all null.
+  Churn(const RingShape& shape, void** slots, SpscRing& send, SpscRing& receive)
+      : shape_(shape), slots_(slots), send_(send), receive_(receive) {}
 
   template <class Random>
   void iterate(Random random) {
-    const Lane lane = lane_;  // copies: the allocator is opaque, so members would be loaded again after every call
-    const std::uint32_t span = lane.max_size - lane.min_size + 1;
-    const bool touch = touch_;
+    const RingShape shape = shape_;  // copies: the allocator is opaque, so members would be loaded after every call
+    const std::uint32_t span = shape.max_size - shape.min_size + 1;
     void** const slots = slots_;
     Counts counts;
-    for (std::uint64_t i = 0; i < lane.iterations; ++i) {
+    for (std::uint64_t i = 0; i < shape.iterations; ++i) {
       counts.drained += receive_.drain(Allocator::release);
-      void** slot = slots + random.below(lane.slots);
-      const std::size_t size = lane.min_size + random.below(span);
+      void** slot = slots + random.below(shape.slots);
+      const std::size_t size = shape.min_size + random.below(span);
       if (*slot == nullptr) {
-        *slot = allocate(size, touch);
+        *slot = checked(Allocator::allocate(size));
+        if (shape.touch) write_ends(*slot, size);
         ++counts.allocated;
         continue;
       }
       void* p = *slot;
       *slot = nullptr;
-      if (lane.remote_percent == 0 || random.below(100) >= lane.remote_percent) {
+      if (shape.remote_percent == 0 || random.below(100) >= shape.remote_percent) {
         Allocator::release(p);
         ++counts.freed_local;
       } else if (send_.push(p)) {
@@ -97,7 +103,7 @@ class Churn {
 
   // Frees what is left in the slots and says that nothing more will be sent.
   void finish() {
-    for (std::uint32_t i = 0; i < lane_.slots; ++i) {
+    for (std::uint32_t i = 0; i < shape_.slots; ++i) {
       if (slots_[i] == nullptr) continue;
       Allocator::release(slots_[i]);
       slots_[i] = nullptr;
@@ -120,22 +126,7 @@ class Churn {
   const Counts& counts() const { return counts_; }
 
  private:
-  static void* allocate(std::size_t size, bool touch) {
-    void* p = Allocator::allocate(size);
-    if (p == nullptr) [[unlikely]] {
-      std::fprintf(stderr, "ring: malloc(%zu) failed\n", size);
-      std::_Exit(3);
-    }
-    if (touch) {
-      volatile char* bytes = static_cast<char*>(p);
-      bytes[0] = 1;
-      bytes[size - 1] = 1;
-    }
-    return p;
-  }
-
-  Lane lane_;
-  bool touch_;
+  RingShape shape_;
   void** slots_;
   SpscRing& send_;
   SpscRing& receive_;

@@ -12,6 +12,8 @@
 #include <map>
 #include <vector>
 
+#include "lane/random.hpp"
+
 namespace hz::bench {
 namespace {
 
@@ -54,7 +56,8 @@ struct Books {
 
 // A worker with everything it needs; its ring is drained by itself or by another worker.
 struct Station {
-  explicit Station(const Lane& lane) : slots(lane.slots), entries(lane.ring), ring(entries.data(), lane.ring) {}
+  explicit Station(const RingShape& shape)
+      : slots(shape.slots), entries(shape.ring), ring(entries.data(), shape.ring) {}
   std::vector<void*> slots;
   std::vector<void*> entries;
   SpscRing ring;
@@ -66,9 +69,9 @@ class ChurnTest : public testing::Test {
 
   // One worker that sends to itself, as with one thread; the counts at the end of the timed region.
   template <Mode kMode>
-  static Counts run_alone(const Lane& lane, bool touch = true) {
-    Station station(lane);
-    Churn<Books> churn(lane, touch, station.slots.data(), station.ring, station.ring);
+  static Counts run_alone(const RingShape& shape) {
+    Station station(shape);
+    Churn<Books> churn(shape, station.slots.data(), station.ring, station.ring);
     churn.iterate(make_random<kMode>(1, 0));
     const Counts upstream_end = churn.counts();
     churn.finish();
@@ -79,23 +82,35 @@ class ChurnTest : public testing::Test {
   }
 };
 
-constexpr Lane lane_of_one_slot(std::uint64_t iterations, std::uint32_t remote) {
-  return {"one_slot", 16, 2048, iterations, remote, 1, 4};
+RingShape shape_of(std::uint32_t min_size, std::uint32_t max_size, std::uint64_t iterations, std::uint32_t remote,
+                   std::uint32_t slots, std::uint32_t ring) {
+  RingShape shape;
+  shape.min_size = min_size;
+  shape.max_size = max_size;
+  shape.iterations = iterations;
+  shape.remote_percent = remote;
+  shape.slots = slots;
+  shape.ring = ring;
+  return shape;
+}
+
+RingShape one_slot(std::uint64_t iterations, std::uint32_t remote) {
+  return shape_of(16, 2048, iterations, remote, 1, 4);
 }
 
 TEST_F(ChurnTest, FairCountsOneOpPerCall) {
-  const Counts counts = run_alone<Mode::kFair>(lane_of_one_slot(1000, 0));
+  const Counts counts = run_alone<Mode::kFair>(one_slot(1000, 0));
   EXPECT_EQ(counts.allocated, 500U);
   EXPECT_EQ(counts.freed_local, 500U);
   EXPECT_EQ(counts.ops(Mode::kFair), 1000U);
 }
 
 TEST_F(ChurnTest, FairCountsWhatIsLeftInTheSlots) {
-  EXPECT_EQ(run_alone<Mode::kFair>(lane_of_one_slot(1001, 0)).ops(Mode::kFair), 1002U);
+  EXPECT_EQ(run_alone<Mode::kFair>(one_slot(1001, 0)).ops(Mode::kFair), 1002U);
 }
 
 TEST_F(ChurnTest, FairCountsATravellingBlockTwice) {
-  const Counts counts = run_alone<Mode::kFair>(lane_of_one_slot(1000, 100));
+  const Counts counts = run_alone<Mode::kFair>(one_slot(1000, 100));
   EXPECT_EQ(counts.sent, 500U);
   EXPECT_EQ(counts.drained, 500U);  // the last one after the loop
   EXPECT_EQ(counts.freed_local, 0U);
@@ -103,7 +118,7 @@ TEST_F(ChurnTest, FairCountsATravellingBlockTwice) {
 }
 
 TEST_F(ChurnTest, UpstreamCountsSendAndDrainAndStopsEarly) {
-  const Counts counts = run_alone<Mode::kUpstream>(lane_of_one_slot(1000, 100), false);
+  const Counts counts = run_alone<Mode::kUpstream>(one_slot(1000, 100));
   EXPECT_EQ(counts.allocated, 500U);
   EXPECT_EQ(counts.sent, 500U);
   EXPECT_EQ(counts.drained, 499U);  // the last one is freed, but not timed and not counted
@@ -112,29 +127,31 @@ TEST_F(ChurnTest, UpstreamCountsSendAndDrainAndStopsEarly) {
 }
 
 TEST_F(ChurnTest, OpsEqualCallsOfTheAllocator) {
-  const Counts counts = run_alone<Mode::kFair>({"mixed", 16, 2048, 20'000, 50, 400, 256});
+  const Counts counts = run_alone<Mode::kFair>(shape_of(16, 2048, 20'000, 50, 400, 256));
   EXPECT_EQ(counts.ops(Mode::kFair), Books::allocations + Books::releases);
   EXPECT_EQ(Books::allocations, Books::releases);
   EXPECT_NEAR(static_cast<double>(counts.sent) / static_cast<double>(counts.allocated), 0.5, 0.03);
 }
 
 TEST_F(ChurnTest, SizesStayInTheLaneAndReachItsEnds) {
-  run_alone<Mode::kFair>({"tiny", 16, 24, 2000, 0, 10, 16});
+  run_alone<Mode::kFair>(shape_of(16, 24, 2000, 0, 10, 16));
   EXPECT_EQ(Books::smallest, 16U);
   EXPECT_EQ(Books::largest, 24U);
 }
 
 TEST_F(ChurnTest, TouchesFirstAndLastByteOnlyWhenAsked) {
-  run_alone<Mode::kFair>({"touch", 16, 64, 1000, 50, 10, 16}, true);
+  RingShape shape = shape_of(16, 64, 1000, 50, 10, 16);
+  run_alone<Mode::kFair>(shape);
   EXPECT_EQ(Books::untouched, 0U);
-  run_alone<Mode::kFair>({"touch", 16, 64, 1000, 50, 10, 16}, false);
+  shape.touch = false;
+  run_alone<Mode::kFair>(shape);
   EXPECT_EQ(Books::untouched, Books::releases / 2);
 }
 
 TEST_F(ChurnTest, SameSeedSameRun) {
-  const Lane lane{"mixed", 16, 2048, 5000, 90, 400, 256};
-  const Counts first = run_alone<Mode::kFair>(lane);
-  const Counts second = run_alone<Mode::kFair>(lane);
+  const RingShape shape = shape_of(16, 2048, 5000, 90, 400, 256);
+  const Counts first = run_alone<Mode::kFair>(shape);
+  const Counts second = run_alone<Mode::kFair>(shape);
   EXPECT_EQ(first.allocated, second.allocated);
   EXPECT_EQ(first.sent, second.sent);
 }
@@ -146,11 +163,11 @@ TEST_F(ChurnTest, ThreadsDrawDifferentNumbers) {
 }
 
 TEST_F(ChurnTest, AFullRingFallsBackAndMarksTheRunDirty) {
-  const Lane lane = lane_of_one_slot(20, 100);
-  Station mine(lane);
-  Station other(lane);
-  Churn<Books> sender(lane, true, mine.slots.data(), mine.ring, other.ring);
-  Churn<Books> receiver(lane, true, other.slots.data(), other.ring, mine.ring);
+  const RingShape shape = one_slot(20, 100);
+  Station mine(shape);
+  Station other(shape);
+  Churn<Books> sender(shape, mine.slots.data(), mine.ring, other.ring);
+  Churn<Books> receiver(shape, other.slots.data(), other.ring, mine.ring);
   sender.iterate(make_random<Mode::kFair>(1, 0));
   EXPECT_EQ(sender.counts().allocated, 10U);
   EXPECT_EQ(sender.counts().sent, 4U);

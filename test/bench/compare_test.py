@@ -56,11 +56,11 @@ class Order(unittest.TestCase):
         self.assertEqual([r["round"] for r in records["b"]], [0, 1, 2, 3])
 
 
-# A stand-in for `ring`: says what the environment asks it to say.
+# A stand-in for `lane`: says what the environment asks it to say.
 FAKE = """#!{python}
 import json, os, sys
 lane, threads = sys.argv[2], int(sys.argv[4])
-print(json.dumps(dict(lane=lane, threads=threads, iterations=1, touched=True, ops_per_s=float(os.environ["FAKE_OPS"]),
+print(json.dumps(dict(lane=lane, threads=threads, definition=dict(iterations=1), touched=True, ops_per_s=float(os.environ["FAKE_OPS"]),
                       dirty="FAKE_DIRTY" in os.environ, fallbacks=0, seconds=2, cpu_seconds=1,
                       rss_peak_kib=4096, rss_idle_kib=4096, rss_after_kib=4096, harness_kib=0, flags="none",
                       seen=os.environ.get("HZ_FAKE"),
@@ -75,7 +75,7 @@ class Program(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.libc = self.folder / "libc.so.6"
         self.libc.write_bytes(b"")
-        self.program = self.folder / "ring"
+        self.program = self.folder / "lane"
         self.program.write_text(FAKE.format(python=sys.executable, libc=self.libc), encoding="utf-8")
         self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
         self.out = self.folder / "out.jsonl"
