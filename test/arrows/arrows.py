@@ -92,7 +92,7 @@ def header_fault(path):
 def header_faults(root):
     yield from (f"{name}: {header_fault(root / name)}" for name in ("hz", "CMakeLists.txt")
                 if (root / name).is_file() and header_fault(root / name))
-    for folder in ("src", "include", "test", "bench", "cmake"):
+    for folder in ("src", "include", "test", "bench", "lab", "cmake"):
         for path in sorted((root / folder).rglob("*")):
             if path.is_file() and (path.suffix in COMMENT_MARKS or path.name == "CMakeLists.txt"):
                 fault = header_fault(path)

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab: measures allocators beside each other and says what came out. `hz bench`, `ab`, `report`, `peers` and
+`run --measure` are its commands; doc/lab.md tells how to use it and how to read its tables."""
+
+
+class LabError(Exception):
+    """What the user is told in one line before a command ends with status 1."""
