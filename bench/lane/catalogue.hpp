@@ -7,12 +7,13 @@
 #include <span>
 #include <string_view>
 
+#include "interleaved/lanes.hpp"
 #include "lane/lane.hpp"
 #include "ring/lanes.hpp"
 
 namespace hz::bench {
 
-inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes};
+inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes, kInterleavedLanes};
 
 constexpr const Lane* find_lane(std::string_view name) {
   for (const std::span<const Lane> family : kCatalogue) {

@@ -31,9 +31,6 @@ inline constexpr long kSettleMs = 50;
 // Address space of a stack; an allocator may put much thread-local data here.
 inline constexpr std::size_t kStackBytes = 2 * 1024 * 1024;
 
-// How many threads made by start_thread exist.
-inline std::atomic<unsigned> alive_workers{0};
-
 // Where `parties` threads wait for each other; lives in harness memory.
 class Gate {
  public:
@@ -92,7 +89,7 @@ struct alignas(64) Station {
 
 inline void read_idle(const HarnessMemory& memory, const Mapping& stacks, unsigned workers, Record& record) {
   sleep_ms(kSettleMs);
-  record.moments.read(Moment::kIdle, alive_workers.load(std::memory_order_relaxed), workers);
+  record.moments.read(Moment::kIdle, workers);
   record.harness_kib = memory.resident_kib();
   record.stacks_kib = stacks.resident_kib();
 }
@@ -108,17 +105,17 @@ void run_crew(const Run& run, HarnessMemory& memory, Worker* workers, Record& re
   Mapping stacks(threads * kStackBytes, false);
   for (unsigned i = 0; i < threads; ++i) new (stations + i) Station<Worker>{workers[i], gates, fair};
 
-  if (!fair) record.moments.read(Moment::kStart, 0, threads);
+  if (!fair) record.moments.read(Moment::kStart, 0);
   std::uint64_t start = fair ? UINT64_MAX : now_ns();
   for (unsigned i = 0; i < threads; ++i) {
     stations[i].thread = start_thread(stacks.data() + i * kStackBytes, Station<Worker>::entry, stations + i);
   }
   if (fair) {
-    record.moments.read(Moment::kStart, threads, threads);
+    record.moments.read(Moment::kStart, threads);
     gates.start.wait();
   }
   gates.parked.wait();
-  record.moments.read(Moment::kEnd, threads, threads);
+  record.moments.read(Moment::kEnd, threads);
   read_idle(memory, stacks, threads, record);
   gates.leave.wait();
 
@@ -135,14 +132,14 @@ void run_crew(const Run& run, HarnessMemory& memory, Worker* workers, Record& re
 // are the programs that such a lane stands for.
 template <class Worker>
 void run_alone(HarnessMemory& memory, Worker& worker, Record& record) {
-  record.moments.read(Moment::kStart, 0, 0);
+  record.moments.read(Moment::kStart, 0);
   const std::uint64_t start = now_ns();
   worker.timed();
   record.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   worker.untimed();
-  record.moments.read(Moment::kEnd, 0, 0);
+  record.moments.read(Moment::kEnd, 0);
   sleep_ms(kSettleMs);
-  record.moments.read(Moment::kIdle, 0, 0);
+  record.moments.read(Moment::kIdle, 0);
   record.harness_kib = memory.resident_kib();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "interleaved/interleaved.hpp"
 #include "lane/catalogue.hpp"
 #include "lane/crew.hpp"
 #include "lane/lane.hpp"
@@ -21,7 +22,7 @@ struct Family {
   void (*run)(const Run& run, Record& record);
 };
 
-constexpr Family kFamilies[] = {{"ring", run_ring}};
+constexpr Family kFamilies[] = {{"ring", run_ring}, {"interleaved", run_interleaved}};
 
 constexpr const Family* find_family(std::string_view name) {
   const Family* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
@@ -62,15 +63,13 @@ void print_list() {
   std::fputs("]\n", stdout);
 }
 
-unsigned alive() { return alive_workers.load(std::memory_order_relaxed); }
-
 void run_lane(const Run& run) {
   Record record;
   record.touched = run.touch;
-  record.moments.read(Moment::kEmpty, alive(), run.threads);
+  record.moments.read(Moment::kEmpty, 0);
   find_family(run.lane.family)->run(run, record);
   sleep_ms(kSettleMs);
-  record.moments.read(Moment::kAfter, alive(), run.threads);
+  record.moments.read(Moment::kAfter, 0);
   print_record(stdout, run, record);
 }
 

@@ -7,52 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <map>
 #include <vector>
 
+#include "books.hpp"
 #include "lane/random.hpp"
 
 namespace hz::bench {
 namespace {
-
-struct Books {
-  static inline std::map<void*, std::size_t> live;
-  static inline std::uint64_t allocations;
-  static inline std::uint64_t releases;
-  static inline std::uint64_t unknown;    // released though not live
-  static inline std::uint64_t untouched;  // released with the first or last byte as allocated
-  static inline std::size_t smallest;
-  static inline std::size_t largest;
-
-  static void open() {
-    live.clear();
-    allocations = releases = unknown = untouched = largest = 0;
-    smallest = SIZE_MAX;
-  }
-  static void* allocate(std::size_t size) {
-    void* p = std::malloc(size);
-    std::memset(p, 0, size);
-    live[p] = size;
-    ++allocations;
-    smallest = std::min(smallest, size);
-    largest = std::max(largest, size);
-    return p;
-  }
-  static void release(void* p) {
-    const auto found = live.find(p);
-    if (found == live.end()) {
-      ++unknown;
-      return;
-    }
-    const char* bytes = static_cast<char*>(p);
-    untouched += bytes[0] == 0 || bytes[found->second - 1] == 0;
-    live.erase(found);
-    ++releases;
-    std::free(p);
-  }
-};
 
 // A worker with everything it needs; its ring is drained by itself or by another worker.
 struct Station {

@@ -1,63 +1,178 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `lane` from outside: short runs in every mode give a plausible record; wrong options are refused."""
+"""The program `lane` from outside: every lane in every mode gives a whole record, wrong options are refused, what the
+program lists is what doc/lanes.md says, and an allocator's own books agree with the record.
 
+    lane_test.py LANE [LINE=LIBRARY]
+"""
+
+import concurrent.futures
 import json
+import os
+import pathlib
+import re
 import subprocess
 import sys
 import unittest
 
 PROGRAM = sys.argv.pop(1)
+LINE, _, LIBRARY = sys.argv.pop(1).partition("=") if len(sys.argv) > 1 and "=" in sys.argv[1] else ("", "", "")
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "doc/lanes.md"
 KEYS = {
     "lane", "family", "mode", "threads", "definition", "moments", "touched", "seed", "ops", "seconds", "ops_per_s",
     "rss_peak_kib", "rss_idle_kib", "rss_after_kib", "rss_empty_kib", "harness_kib", "stacks_kib", "ring_high_water",
     "sends", "fallbacks", "dirty", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
     "cpu_seconds", "allocator", "allocator_file", "flags", "pid",
 }
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("HZ_")}
 
 
-def start(*options):
-    return subprocess.run([PROGRAM, *options], capture_output=True, text=True, check=False)
+def start(*options, **env):
+    return subprocess.run([PROGRAM, *options], capture_output=True, text=True, check=False, env=ENVIRONMENT | env)
 
 
-class Lane(unittest.TestCase):
-    def record(self, *options):
-        done = start(*options, "--iterations", "5000")
+def listed():
+    return {lane["lane"]: lane for lane in json.loads(start("--list").stdout)}
+
+
+class LaneTest(unittest.TestCase):
+    def record(self, lane, *options, threads=2, **env):
+        done = start("--lane", lane, *(("--threads", str(threads)) if threads else ()), *options, **env)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.count("\n"), 1)
         return json.loads(done.stdout)
 
-    def test_record(self):
+
+class EveryLane(LaneTest):
+    def test_short_run(self):
+        runs = [(lane, mode) for lane in listed().values() for mode in lane["modes"]]
+        self.assertGreater(len(runs), 50)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # runs mostly sleep
+            for lane, mode, record in pool.map(lambda run: (*run, self.short_run(*run)), runs):
+                with self.subTest(lane=lane["lane"], mode=mode):
+                    self.check(lane, mode, record)
+
+    def short_run(self, lane, mode):
+        return self.record(lane["lane"], "--mode", mode, "--iterations", "2000", threads=lane["threads"] or 2)
+
+    def check(self, lane, mode, r):
+        self.assertEqual(set(r) - {"rss_series_kib"}, KEYS)
+        self.assertEqual((r["lane"], r["family"], r["mode"]), (lane["lane"], lane["family"], mode))
+        self.assertEqual(r["threads"], lane["threads"] or 2)
+        definition = dict(lane["definition"])
+        upstream = mode == "upstream" and "iterations_upstream" in definition
+        definition["iterations_upstream" if upstream else "iterations"] = 2000
+        self.assertEqual(r["definition"], definition)
+        self.assertEqual(r["moments"], ["empty", "start", "end", "idle", "after"])
+        self.assertGreater(r["ops"], 0)
+        self.assertGreater(r["seconds"], 0)
+        self.assertAlmostEqual(r["ops_per_s"], r["ops"] / r["seconds"], delta=r["ops_per_s"] * 1e-3 + 1)
+        self.assertGreater(r["rss_empty_kib"], 0)
+        self.assertGreaterEqual(r["rss_peak_kib"], max(r["rss_idle_kib"], r["rss_after_kib"]))
+        self.assertGreaterEqual(r["rss_idle_kib"], r["rss_empty_kib"] + r["harness_kib"])
+        self.assertGreater(r["cpu_seconds"], 0)
+        self.assertFalse(r["dirty"])
+        if not LIBRARY:
+            self.assertRegex(r["allocator_file"], r"/libc\.so")
+
+
+class Document(LaneTest):
+    """doc/lanes.md and `lane --list` say the same."""
+
+    def tables(self):
+        """Each row of a table whose first column is `lane`, as {column: cell}."""
+        columns = None
+        for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
+            if not cells:
+                columns = None
+            elif columns is None:
+                columns = cells
+            elif columns[0] == "lane" and not set(line) <= set("|- "):
+                yield dict(zip(columns, cells, strict=True))
+
+    def rows(self):
+        """One per lane; a cell has one value for all lanes of its row, or one for each."""
+        for row in self.tables():
+            values = {column: cell.split(", ") for column, cell in row.items()}
+            for i, name in enumerate(values["lane"]):
+                yield name, {column: cells[i if len(cells) > 1 else 0] for column, cells in values.items()}
+
+    def test_tables(self):
+        lanes = listed()
+        seen = []
+        for name, row in self.rows():
+            with self.subTest(name):
+                seen.append(name)
+                definition = lanes[name]["definition"]
+                row.pop("lane")
+                low, _, high = row.pop("sizes", "").partition("..")
+                if low:
+                    self.assertEqual((str(definition["min_size"]), str(definition["max_size"])), (low, high or low))
+                if "threads" in row:
+                    self.assertEqual(str(lanes[name]["threads"]), row.pop("threads"))
+                for column, cell in row.items():
+                    key = {"iterations per thread": "iterations", "remote %": "remote_percent"}.get(column, column)
+                    self.assertEqual(str(definition[key]), cell.replace(",", ""), key)
+        self.assertEqual(len(seen), len(set(seen)))
+        self.assertGreaterEqual(len(seen), 27)
+
+    def test_every_lane_is_named(self):
+        text = DOCUMENT.read_text(encoding="utf-8")
+        self.assertEqual([name for name in listed() if not re.search(rf"\b{name}\b", text)], [])
+
+    def test_guard_lanes(self):
+        guards = {name for name, lane in listed().items() if lane["guard"]}
+        self.assertLessEqual({"guard_r0", "guard_r50", "guard_r90", "guard_local0"}, guards)
+        self.assertEqual({name for name in guards if name.startswith("guard_")},
+                         {name for name in listed() if name.startswith("guard_")})
+        said = re.search(r"^Guard lanes.*$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)[0]
+        for name in guards - {"random_mixed_small"}:
+            self.assertIn(name, said)
+
+
+class Ring(LaneTest):
+    def test_threads_and_harness_memory(self):
         for mode in "fair", "upstream":
             for threads in 1, 2, 5:
                 with self.subTest(mode=mode, threads=threads):
-                    r = self.record("--lane", "guard_r90", "--threads", str(threads), "--mode", mode)
-                    self.assertEqual(set(r), KEYS)
-                    self.assertEqual((r["lane"], r["mode"], r["threads"]), ("guard_r90", mode, threads))
-                    self.assertEqual(r["touched"], mode == "fair")
+                    r = self.record("guard_r90", "--mode", mode, "--iterations", "5000", threads=threads)
+                    self.assertEqual((r["threads"], r["touched"]), (threads, mode == "fair"))
                     self.assertGreater(r["sends"], threads * 1500)
-                    self.assertGreater(r["seconds"], 0)
-                    self.assertAlmostEqual(r["ops_per_s"], r["ops"] / r["seconds"], delta=r["ops_per_s"] * 1e-3)
-                    # One ring and one array of slots per thread.
-                    self.assertGreaterEqual(r["harness_kib"], threads * 512)
-                    self.assertLessEqual(r["harness_kib"], threads * 512 + threads * 8 + 16)
-                    self.assertGreaterEqual(r["rss_peak_kib"], r["rss_idle_kib"])
+                    # One ring and one array of slots per thread, and some pages.
+                    self.assertGreaterEqual(r["harness_kib"], threads * 515)
+                    self.assertLessEqual(r["harness_kib"], threads * 516 + 24)
                     self.assertLess(r["rss_after_kib"], r["rss_idle_kib"])
-                    self.assertGreater(r["rss_empty_kib"], 0)
 
     def test_fair_ops_are_twice_the_blocks_whatever_the_schedule(self):
-        local = self.record("--lane", "guard_r0", "--threads", "3")
+        short = ("guard_r0", "--iterations", "5000")
+        local = self.record(*short, threads=3)
         self.assertEqual(local["ops"] % 2, 0)
-        self.assertEqual(local["ops"], self.record("--lane", "guard_r0", "--threads", "3")["ops"])
-        self.assertNotEqual(local["ops"], self.record("--lane", "guard_r0", "--threads", "3", "--seed", "5")["ops"])
+        self.assertEqual(local["ops"], self.record(*short, threads=3)["ops"])
+        self.assertNotEqual(local["ops"], self.record(*short, "--seed", "5", threads=3)["ops"])
 
     def test_options_change_the_run(self):
-        r = self.record("--lane", "guard_r0", "--threads", "2", "--remote", "100", "--untouched")
+        r = self.record("guard_r0", "--remote", "100", "--untouched", "--iterations", "5000")
         self.assertEqual((r["definition"]["remote_percent"], r["touched"]), (100, False))
         self.assertGreater(r["sends"], 0)
 
-    def test_wrong_options_are_refused(self):
+
+class Interleaved(LaneTest):
+    def test_an_op_is_an_iteration(self):
+        for mode in "fair", "upstream":
+            r = self.record("main_interleaved_r50", "--mode", mode, "--iterations", "5000", threads=3)
+            self.assertEqual(r["ops"], 15_000)
+            self.assertTrue(r["touched"])
+            self.assertAlmostEqual(r["sends"], 7500, delta=310)  # five deviations
+            self.assertGreater(r["ring_high_water"], 0)
+
+    def test_upstream_has_its_own_length(self):
+        self.assertEqual(self.record("fixed_8k", "--mode", "upstream")["ops"], 100_000)
+
+
+class Options(LaneTest):
+    def test_wrong_ones_are_refused(self):
         lane = ("--lane", "guard_r0")
-        for options in ((), lane, ("--threads", "2"), ("--lane", "nothing", "--threads", "2"),
+        for options in ((), lane, ("--threads", "2"), ("--lane", "nothing", "--threads", "2"), ("--list", "--list"),
                         (*lane, "--threads", "0"), (*lane, "--threads", "2x"), (*lane, "--threads"),
                         (*lane, "--threads", "2", "--mode", "fast"), (*lane, "--threads", "2", "--remote", "101"),
                         (*lane, "--threads", "2", "--unknown", "1")):
@@ -65,6 +180,27 @@ class Lane(unittest.TestCase):
                 done = start(*options)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn("lane: ", done.stderr)
+
+
+@unittest.skipUnless(LIBRARY, "no library to preload")
+class Preload(LaneTest):
+    def test_the_record_names_who_served(self):
+        r = self.record("guard_r0", "--iterations", "1000", LD_PRELOAD=LIBRARY)
+        self.assertEqual((r["allocator"], r["allocator_file"]), (LINE, LIBRARY))
+
+    def test_a_preload_that_the_loader_ignores_does_not_take_the_name(self):
+        done = start("--lane", "guard_r0", "--threads", "1", "--iterations", "1000", LD_PRELOAD=LIBRARY + ".missing")
+        self.assertRegex(json.loads(done.stdout)["allocator_file"], r"/libc\.so")
+
+    def test_the_allocators_books_agree(self):
+        """The harness allocates nothing: beside the lane's blocks there are what a thread is born with, and stdout."""
+        for lane, blocks in (("guard_r50", lambda r: r["ops"] // 2), ("fixed_8k", lambda r: r["ops"] + 2 * 64)):
+            with self.subTest(lane):
+                done = start("--lane", lane, "--threads", "2", "--iterations", "10000", LD_PRELOAD=LIBRARY,
+                             HZ_STATS="json")
+                books = json.loads(done.stderr)
+                allocated = sum(books[f"alloc_{size}"] for size in ("small", "medium", "large"))
+                self.assertLessEqual(abs(allocated - blocks(json.loads(done.stdout)) - 3), 1)
 
 
 if __name__ == "__main__":
