@@ -5,3 +5,7 @@
 
 class LabError(Exception):
     """What the user is told in one line before a command ends with status 1."""
+
+
+class RunError(LabError):
+    """A program crashed, hung or ran out of memory under a contender. The others' runs go on; the table says it."""

@@ -3,6 +3,7 @@
 so that a command costs the start of its own modules alone."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,20 +14,106 @@ from hakozuna_lab import LabError
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
+class Mode(StrEnum):
+    FAIR = "fair"
+    UPSTREAM = "upstream"
+    BOTH = "both"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("fair", "upstream") if self is Mode.BOTH else (self.value,)
+
+
+class Sweep(StrEnum):
+    THREADS = "threads"
+    REMOTE = "remote"
+
+
+def words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def thread_counts(text: str) -> list[int]:
+    try:
+        counts = [int(word) for word in words(text)]
+    except ValueError:
+        counts = [0]
+    if any(count < 1 for count in counts):
+        raise LabError(f"--threads {text}: expected numbers of threads, separated by commas")
+    return counts
+
+
+Threads = Annotated[str, typer.Option(help="numbers of threads, with commas (2,16)")]
+Iterations = Annotated[int | None, typer.Option(min=1, help="per thread, instead of the lane's own")]
+Seed = Annotated[int | None, typer.Option(min=0, help="of the lanes' random numbers")]
+Out = Annotated[Path | None, typer.Option(help="file for the results (bench/results/<time>-<name>.jsonl)")]
+
+
 @app.command()
-def bench() -> None:
-    """Measures lines against peers, lane by lane."""
-    from hakozuna_lab import bench as command  # type: ignore[attr-defined, unused-ignore]
+def bench(
+    lanes: Annotated[
+        list[str] | None,
+        typer.Argument(help="lanes, families, globs, `guard`, `programs`, program/case; with --resume the file"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="ten short cells, under 10 minutes on 2 CPUs")] = False,
+    full: Annotated[bool, typer.Option("--full", help="every lane, fair and upstream; takes hours")] = False,
+    sweep: Annotated[Sweep | None, typer.Option(help="over numbers of threads or shares of remote frees")] = None,
+    lines: Annotated[str, typer.Option(help="our lines, with commas, or `all`; the first is judged")] = "",
+    peers: Annotated[str, typer.Option(help="names, with commas, `all` or `none`")] = "all",
+    peer: Annotated[list[str] | None, typer.Option(help="NAME=LIBRARY, one more peer; may repeat")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="CONTENDER=KEY=VALUE, a setting; may repeat")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="rounds (7; with --quick 5)")] = None,
+    threads: Threads = "",
+    mode: Annotated[Mode | None, typer.Option(help="fair unless --full")] = None,
+    iterations: Iterations = None,
+    untouched: Annotated[bool, typer.Option("--untouched", help="do not write into the blocks")] = False,
+    seed: Seed = None,
+    out: Out = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted file (the latest)")] = False,
+) -> None:
+    """Measures our lines against other allocators."""
+    from hakozuna_lab import bench as command
+    from hakozuna_lab.selection import Wish
 
-    command.main()
+    if resume:
+        if lanes and len(lanes) > 1:
+            raise LabError("--resume takes one file")
+        command.go_on(Path(lanes[0]) if lanes else None)
+        return
+    wish = Wish(
+        words=lanes or [],
+        quick=quick,
+        full=full,
+        threads=thread_counts(threads),
+        modes=(mode or (Mode.BOTH if full else Mode.FAIR)).names,
+        sweep=sweep or "",
+        iterations=iterations,
+        touched=not untouched,
+    )
+    request = command.Request(wish, words(lines), words(peers), peer or [], env or [], runs, seed, out)
+    command.main(request, sys.argv[2:])
 
 
 @app.command()
-def ab() -> None:
+def ab(
+    sides: Annotated[
+        list[str] | None,
+        typer.Argument(help="LINE_A LINE_B [LANES…]; with --set [LINE] [LANES…]; NAME=LIBRARY is a line, too"),
+    ] = None,
+    setting: Annotated[list[str] | None, typer.Option("--set", help="key=value, for side B; may repeat")] = None,
+    threads: Threads = "",
+    mode: Mode = Mode.FAIR,
+    iterations: Iterations = None,
+    seed: Seed = None,
+    out: Out = None,
+) -> None:
     """Two lines, or two values of an option, until the answer is clear."""
-    from hakozuna_lab import ab as command  # type: ignore[attr-defined, unused-ignore]
+    from hakozuna_lab import ab as command
 
-    command.main()
+    if mode is Mode.BOTH:
+        raise LabError("hz ab measures one mode at a time")
+    request = command.Request(sides or [], setting or [], thread_counts(threads), mode.value, iterations, seed, out)
+    command.main(request, sys.argv[2:])
 
 
 @app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
@@ -63,6 +150,6 @@ def report(
 def main() -> None:
     try:
         app()
-    except LabError as error:
+    except (LabError, OSError) as error:
         print(f"hz: {error}", file=sys.stderr)
         sys.exit(1)

@@ -61,6 +61,8 @@ def parse_contender(text: str) -> Contender:
     library = Path(path).resolve()
     if not name or not given or not library.is_file():
         raise LabError(f"{text}: expected NAME=LIBRARY with a library that exists")
+    if set(str(library)) & set(" :"):
+        raise LabError(f"LD_PRELOAD cannot name a path with a space or a colon: {library}")
     return Contender(name, library)
 
 

@@ -68,7 +68,8 @@ class Header:
     thp: str
     governor: str
     load_before: str
-    flags: str
+    flags: str  # that the program `lane` was compiled with
+    program_sha256: str  # of the program `lane`
     contenders: list[StoredContender]
     selection: Selection
     command: str

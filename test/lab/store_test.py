@@ -19,6 +19,7 @@ HEADER = Header(
     governor="unknown",
     load_before="0.00",
     flags="-O2",
+    program_sha256="00",
     contenders=[StoredContender("hz3", "/x.so", "00", {"HZ_RETAIN": "200"}, "1")],
     selection=Selection(["guard_r50"], [2], ["fair"], 7, "hz3", [CELL]),
     command="hz bench",

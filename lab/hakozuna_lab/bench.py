@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz bench`: measures lines against peers, cell by cell, and prints the table. Ctrl-C loses one run at most."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from hakozuna_lab import LabError, catalogue, tables
+from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender, with_settings
+from hakozuna_lab.inventory import begin, resume
+from hakozuna_lab.machine import load, offer_to_oom_killer
+from hakozuna_lab.paths import RESULTS
+from hakozuna_lab.progress import Progress
+from hakozuna_lab.rows import better_settings, make_rows
+from hakozuna_lab.runner import Runner
+from hakozuna_lab.schedule import Session, tasks
+from hakozuna_lab.selection import Wish, choose
+from hakozuna_lab.store import End, Results, Selection, append
+from hakozuna_lab.store import load as load_results
+
+
+@dataclass(frozen=True)
+class Request:
+    wish: Wish
+    lines: Sequence[str] = ()
+    peers: Sequence[str] = ("all",)
+    extra: Sequence[str] = ()  # NAME=LIBRARY
+    env: Sequence[str] = ()  # CONTENDER=KEY=VALUE
+    runs: int | None = None
+    seed: int | None = None
+    out: Path | None = None
+
+
+def all_programs() -> Mapping[str, Any]:
+    from hakozuna_lab.programs import PROGRAMS  # type: ignore[import-untyped, unused-ignore]
+
+    programs: Mapping[str, Any] = PROGRAMS
+    return programs
+
+
+def find_contenders(request: Request) -> list[Contender]:
+    names = request.lines or line_names()[:1]
+    contenders = [find_line(name) for name in (line_names() if list(names) == ["all"] else names)]
+    if list(request.peers) != ["none"]:
+        from hakozuna_lab.peers import find_peers  # type: ignore[import-untyped, unused-ignore]
+
+        contenders += find_peers(list(request.peers))
+    contenders += [parse_contender(text) for text in request.extra]
+    if not contenders:
+        raise LabError("nothing to measure: no lines and no peers")
+    return with_settings(contenders, request.env)
+
+
+def main(request: Request, arguments: Sequence[str]) -> None:
+    contenders = find_contenders(request)
+    lanes, programs = catalogue.read(), all_programs()
+    wish = request.wish
+    cells = choose(wish, lanes, programs)
+    selection = Selection(
+        lanes=list(dict.fromkeys(cell.name for cell in cells)),
+        threads=sorted({cell.threads for cell in cells if cell.threads}),
+        modes=list(dict.fromkeys(cell.mode for cell in cells if cell.mode)),
+        runs=request.runs or (5 if wish.quick else 7),
+        first=contenders[0].name,
+        cells=cells,
+        seed=request.seed,
+    )
+    name = "quick" if wish.quick else wish.sweep or ("full" if wish.full else "bench")
+    runner = Runner(lanes, programs, request.seed)
+    command = shlex.join(["hz", "bench", *arguments])
+    results = begin(name, contenders, selection, runner, command, request.out)
+    measure_all(results, contenders, runner)
+
+
+def go_on(path: Path | None) -> None:
+    """Goes on with an interrupted file, the latest one if none is named."""
+    results = load_results(path or latest())
+    if results.end:
+        raise LabError(f"{results.path} is complete")
+    runner = Runner(catalogue.read(), all_programs(), results.header.selection.seed)
+    measure_all(results, resume(results, runner), runner)
+
+
+def latest() -> Path:
+    files = sorted(RESULTS.glob("*.jsonl"))
+    if not files:
+        raise LabError(f"there are no results in {RESULTS}")
+    return files[-1]
+
+
+def measure_all(results: Results, contenders: Sequence[Contender], runner: Runner) -> None:
+    selection = results.header.selection
+    todo = list(tasks(selection.cells, contenders, range(selection.runs)))
+    offer_to_oom_killer()
+    try:
+        with Progress(todo) as progress:
+            session = Session(results, runner.run, progress.report)
+            for task in todo:
+                session.perform(task)
+                progress.finished(task)
+    except KeyboardInterrupt:
+        show(results)
+        raise LabError(f"interrupted; go on with: hz bench --resume {results.path}") from None
+    results.end = End(load(), session.repeated())
+    append(results.path, results.end)
+    show(results)
+
+
+def show(results: Results) -> None:
+    """The table on the terminal, and as markdown beside the results; into a pipe, markdown."""
+    rows = better_settings(make_rows(results))
+    first = results.header.selection.first
+    text = f"{tables.conditions(results)}\n\n{tables.markdown(rows, first)}\n\n{tables.verdict_counts(rows, first)}\n"
+    document = results.path.with_suffix(".md")
+    document.write_text(text, encoding="utf-8")
+    if sys.stdout.isatty():
+        console = Console()
+        console.print(tables.rich_table(rows, first))
+        console.print(tables.verdict_counts(rows, first))
+    else:
+        print(text)
+    print(f"hz: {results.path} and {document.name}", file=sys.stderr)

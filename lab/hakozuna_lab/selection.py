@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `hz bench` measures: from the words of the command line to a list of cells."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hakozuna_lab import LabError
+from hakozuna_lab.catalogue import Catalogue, Lane, select
+from hakozuna_lab.store import Cell
+
+THREADS = (2, 16)
+SWEEPS = {"threads": (1, 2, 4, 8, 16, 32, 64), "remote": (0, 10, 25, 50, 75, 90, 100)}
+SWEEP_LANES = ("guard_r50", "main_r50")
+USUAL_LANES = ("guard_*", "main_*", "cross128_*", "small_interleaved_*", "random_mixed*", "dist_app", "larson*")
+# Lane, threads, iterations per thread: chosen so that a run takes a quarter of a second, with the slowest peers a few.
+QUICK = (
+    ("guard_r0", 2, 2_000_000),
+    ("guard_r50", 2, 500_000),
+    ("guard_r90", 16, 50_000),
+    ("main_r0", 2, 1_000_000),
+    ("main_r50", 2, 200_000),
+    ("main_r90", 16, 25_000),
+    ("cross128_r90", 2, 60_000),
+    ("small_interleaved_r90", 2, 200_000),
+    ("main_interleaved_r50", 2, 100_000),
+    ("random_mixed_small", 1, 5_000_000),
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The part of the command line that chooses cells."""
+
+    words: Sequence[str] = ()  # lanes, families, globs, programs, program/case
+    quick: bool = False
+    full: bool = False
+    threads: Sequence[int] = ()
+    modes: Sequence[str] = ("fair",)
+    sweep: str = ""
+    iterations: int | None = None
+    touched: bool = True
+
+
+def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Any]) -> list[Cell]:
+    if wish.quick and (wish.full or wish.sweep or wish.words):
+        raise LabError("--quick has its own selection: no lanes, --full or --sweep beside it")
+    if wish.quick:
+        return [lane_cell(lanes, lane, threads, iterations) for lane, threads, iterations in QUICK]
+    program_words = [word for word in wish.words if is_program(word, programs)]
+    lane_words = [word for word in wish.words if word not in program_words]
+    cells = program_cells(program_words, programs)
+    if wish.full:
+        lane_words = ["*"]
+    elif not wish.words or (wish.sweep and not lane_words):
+        lane_words = list(SWEEP_LANES if wish.sweep else USUAL_LANES)
+    return [*lane_cells(select(lanes, lane_words), wish), *cells] if lane_words else cells
+
+
+def lane_cell(lanes: Catalogue, name: str, threads: int, iterations: int) -> Cell:
+    (lane,) = select(lanes, [name])
+    return Cell("lane", name, lane.threads or threads, lane.modes[0], iterations=iterations)
+
+
+def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:
+    cells = []
+    for lane in lanes:
+        if wish.sweep:
+            refuse_sweep(lane, wish.sweep)
+        threads = SWEEPS["threads"] if wish.sweep == "threads" else wish.threads or THREADS
+        remotes = SWEEPS["remote"] if wish.sweep == "remote" else (None,)
+        cells += [
+            Cell("lane", lane.lane, count, mode, remote, applicable_iterations(lane, wish), wish.touched)
+            for count in ([lane.threads] if lane.threads else threads)
+            for mode in (mode for mode in lane.modes if mode in wish.modes)
+            for remote in remotes
+        ]
+    if not cells:
+        raise LabError(f"none of these lanes has mode {' or '.join(wish.modes)}")
+    return cells
+
+
+def applicable_iterations(lane: Lane, wish: Wish) -> int | None:
+    """A lane that is not made of iterations (it runs for a time, say) is left as it is."""
+    return wish.iterations if "iterations" in lane.definition else None
+
+
+def refuse_sweep(lane: Lane, sweep: str) -> None:
+    if sweep not in SWEEPS:
+        raise LabError(f"--sweep {sweep}: threads or remote")
+    if sweep == "threads" and lane.threads:
+        raise LabError(f"{lane.lane} always has {lane.threads} threads: no sweep of threads")
+    if sweep == "remote" and "remote_percent" not in lane.definition:
+        raise LabError(f"{lane.lane} has no remote percentage: no sweep of it")
+
+
+def is_program(word: str, programs: Mapping[str, Any]) -> bool:
+    return word == "programs" or word.partition("/")[0] in programs
+
+
+def program_cells(words: Iterable[str], programs: Mapping[str, Any]) -> list[Cell]:
+    """`programs` means all that are there; one that is named must be there."""
+    names: list[str] = []
+    for word in words:
+        name, _, case = word.partition("/")
+        if word == "programs":
+            names += [cell for program in programs.values() if not program.available() for cell in program.cells]
+        elif reason := programs[name].available():
+            raise LabError(f"{name}: {reason}")
+        else:
+            found = [cell for cell in programs[name].cells if not case or cell == word]
+            if not found:
+                raise LabError(f"{name} has no case '{case}'; it has: {' '.join(programs[name].cells)}")
+            names += found
+    return [Cell("program", name) for name in dict.fromkeys(names)]
