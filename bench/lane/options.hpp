@@ -42,9 +42,9 @@ inline std::uint64_t parse_number(std::string_view text, std::uint64_t low, std:
 // What was said on the command line, before it meets the lane's definition.
 struct Options {
   const Lane* lane = nullptr;
-  std::optional<unsigned> threads;
-  std::optional<std::uint64_t> iterations;
-  std::optional<std::uint64_t> remote;
+  std::optional<unsigned> threads{};
+  std::optional<std::uint64_t> iterations{};
+  std::optional<std::uint64_t> remote{};
   Mode mode = Mode::kFair;
   bool touch = true;
   std::uint64_t seed = Run{}.seed;

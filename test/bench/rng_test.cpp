@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace hz::bench {
@@ -49,6 +51,32 @@ TEST(Lcg32, LowBitsRepeat) {
   std::vector<std::uint32_t> first;
   for (int i = 0; i < 16; ++i) first.push_back(random.below(16));
   for (int i = 0; i < 160; ++i) EXPECT_EQ(random.below(16), first[static_cast<std::size_t>(i) % 16]);
+}
+
+// What the trap does to a working set whose slots change state when drawn: the smallest and the largest number of full
+// slots, after some rounds.
+template <class Random>
+std::pair<int, int> live_range(Random random, std::uint32_t slots) {
+  std::vector<bool> full(slots);
+  int live = 0;
+  std::pair<int, int> range{static_cast<int>(slots), 0};
+  for (std::uint32_t i = 0; i < 20 * slots; ++i) {
+    const std::uint32_t slot = random.below(slots);
+    live += full[slot] ? -1 : 1;
+    full[slot] = !full[slot];
+    if (i >= 10 * slots) range = {std::min(range.first, live), std::max(range.second, live)};
+  }
+  return range;
+}
+
+TEST(Lcg32, FillsAndDrainsAWorkingSetInsteadOfMixing) {
+  EXPECT_EQ(live_range(Lcg32(0x12345678), 4096), (std::pair{0, 4096}));
+}
+
+TEST(Xorshift64Star, KeepsAWorkingSetHalfFull) {
+  const auto [least, most] = live_range(Xorshift64Star(splitmix64(2)), 4096);
+  EXPECT_GT(least, 2048 - 5 * 32);  // the number of full slots has a deviation of 32
+  EXPECT_LT(most, 2048 + 5 * 32);
 }
 
 // Random draws leave about 1/e of the slots out.
