@@ -75,7 +75,10 @@ struct Holder {
     while (together->load() < threads) sched_yield();
     sleep_ms(20);
   }
-  void untimed() { until_untimed.reset(); }
+  void untimed() {
+    sleep_ms(2 * kSettleMs);  // whoever does not wait for the end of this sees what is still held
+    until_untimed.reset();
+  }
 };
 
 class CrewTest : public testing::TestWithParam<Mode> {};

@@ -96,6 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ExchangeTest, testing::Values(Mode::kFair, Mode:
 struct Prober {
   static inline Inbox<Prober>* inbox;
   static inline std::thread sender;
+  static inline std::atomic<bool> trying;
   static inline std::atomic<bool> added;
   static inline bool added_in_time;
   static inline std::chrono::milliseconds patience;
@@ -105,9 +106,11 @@ struct Prober {
   static void* reallocate(void*, std::size_t) { return arrays[arrays_taken++]; }
   static void release(void*) {
     sender = std::thread([] {
+      trying = true;
       inbox->add(nullptr);
       added = true;
     });
+    while (!trying) std::this_thread::yield();
     const auto deadline = std::chrono::steady_clock::now() + patience;
     while (!added && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     added_in_time = added;
@@ -116,7 +119,7 @@ struct Prober {
   static bool adds_during(std::uint64_t (Inbox<Prober>::*drain)(), std::chrono::milliseconds wait) {
     Inbox<Prober> fresh;
     inbox = &fresh;
-    added = false;
+    trying = added = false;
     arrays_taken = 0;
     patience = wait;
     fresh.add(&fresh);
@@ -128,7 +131,7 @@ struct Prober {
 
 TEST(Inbox, SendersWaitForTheAllocatorInThePublishedShapeOnly) {
   EXPECT_TRUE(Prober::adds_during(&Inbox<Prober>::drain, std::chrono::seconds(20)));
-  EXPECT_FALSE(Prober::adds_during(&Inbox<Prober>::drain_locked, std::chrono::milliseconds(30)));
+  EXPECT_FALSE(Prober::adds_during(&Inbox<Prober>::drain_locked, std::chrono::milliseconds(100)));
 }
 
 }  // namespace
