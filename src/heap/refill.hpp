@@ -31,6 +31,8 @@ struct Boundary {
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
   static constexpr unsigned kDeniedPerTake = 16;
+  static constexpr unsigned kLists = Remote::kOwners * kBins;
+  static constexpr unsigned kLooks = 2 * kBins;  // lists that one crossing relieves
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
@@ -130,7 +132,8 @@ struct Boundary {
   // `idle`: all threads are, so that what waits loose waits for nobody.
   static bool tidy(Thread& t, bool idle) {
     Retain::rest(S::global.retain, idle);
-    if (!idle) return relieve(t), H::purge_if_due(t), false;
+    for (unsigned at = 0; !idle && at < kLists; at += kLooks) relieve(t);
+    if (!idle) return H::purge_if_due(t), false;
     if (Retain::loose_bytes(S::global.retain) != 0) vacate_all(t);
     return H::purge(t, Retain::dirty_target(S::global.retain)) == 0 && Retain::at_rest(S::global.retain);
   }
@@ -281,8 +284,6 @@ struct Boundary {
   // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
   // what waits for this thread's owner, although the thread may want it soon.
   static void relieve(Thread& t) {
-    constexpr unsigned kLists = Remote::kOwners * kBins;
-    constexpr unsigned kLooks = 2 * kBins;
     if (Retain::may_wait(S::global.retain)) return;
     unsigned room = 4 * kBatch;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
