@@ -15,6 +15,7 @@ from hakozuna_lab.contender import Contender, find_line, line_names, parse_conte
 from hakozuna_lab.decision import record
 from hakozuna_lab.inventory import begin
 from hakozuna_lab.machine import load, offer_to_oom_killer
+from hakozuna_lab.paths import LANE
 from hakozuna_lab.progress import Progress
 from hakozuna_lab.rows import counting_runs
 from hakozuna_lab.runner import Runner
@@ -82,7 +83,7 @@ def choose_cells(request: Request, words: Sequence[str], lanes: Catalogue) -> li
 
 def main(request: Request, arguments: Sequence[str]) -> None:
     a, b, words = sides(request)
-    lanes = catalogue.read()
+    lanes = catalogue.read(LANE)
     cells = choose_cells(request, words, lanes)
     selection = Selection(
         lanes=list(dict.fromkeys(cell.name for cell in cells)),
@@ -93,7 +94,7 @@ def main(request: Request, arguments: Sequence[str]) -> None:
         cells=cells,
         seed=request.seed,
     )
-    runner = Runner(lanes, {}, request.seed)
+    runner = Runner(lanes, {}, LANE, request.seed)
     results = begin("ab", [a, b], selection, runner, shlex.join(["hz", "ab", *arguments]), request.out)
     offer_to_oom_killer()
     try:
@@ -111,7 +112,7 @@ def measure(results: Results, contenders: Sequence[Contender], runner: Runner) -
     unclear = list(results.header.selection.cells)
     pairs_done = 0
     with Progress(list(tasks(unclear, contenders, range(LOOKS[-1])))) as progress:
-        session = Session(results, runner.run, progress.report)
+        session = Session(results, runner.run, progress.report, screen=False)
         for look in LOOKS:
             for task in tasks(unclear, contenders, range(pairs_done, look)):
                 session.perform(task)

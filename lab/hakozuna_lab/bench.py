@@ -14,13 +14,13 @@ from hakozuna_lab import LabError, catalogue, tables
 from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender, with_settings
 from hakozuna_lab.inventory import begin, resume
 from hakozuna_lab.machine import load, offer_to_oom_killer
-from hakozuna_lab.paths import RESULTS
+from hakozuna_lab.paths import LANE, RESULTS
 from hakozuna_lab.progress import Progress
 from hakozuna_lab.rows import better_settings, make_rows
 from hakozuna_lab.runner import Runner
 from hakozuna_lab.schedule import Session, tasks
 from hakozuna_lab.selection import Wish, choose
-from hakozuna_lab.store import End, Results, Selection, append
+from hakozuna_lab.store import End, Results, Selection, append, cut_half_line
 from hakozuna_lab.store import load as load_results
 
 
@@ -58,7 +58,7 @@ def find_contenders(request: Request) -> list[Contender]:
 
 def main(request: Request, arguments: Sequence[str]) -> None:
     contenders = find_contenders(request)
-    lanes, programs = catalogue.read(), all_programs()
+    lanes, programs = catalogue.read(LANE), all_programs()
     wish = request.wish
     cells = choose(wish, lanes, programs)
     selection = Selection(
@@ -71,7 +71,7 @@ def main(request: Request, arguments: Sequence[str]) -> None:
         seed=request.seed,
     )
     name = "quick" if wish.quick else wish.sweep or ("full" if wish.full else "bench")
-    runner = Runner(lanes, programs, request.seed)
+    runner = Runner(lanes, programs, LANE, request.seed)
     command = shlex.join(["hz", "bench", *arguments])
     results = begin(name, contenders, selection, runner, command, request.out)
     measure_all(results, contenders, runner)
@@ -82,8 +82,10 @@ def go_on(path: Path | None) -> None:
     results = load_results(path or latest())
     if results.end:
         raise LabError(f"{results.path} is complete")
-    runner = Runner(catalogue.read(), all_programs(), results.header.selection.seed)
-    measure_all(results, resume(results, runner), runner)
+    runner = Runner(catalogue.read(LANE), all_programs(), LANE, results.header.selection.seed)
+    contenders = resume(results, runner)
+    cut_half_line(results.path)
+    measure_all(results, contenders, runner)
 
 
 def latest() -> Path:

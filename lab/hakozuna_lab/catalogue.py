@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hakozuna_lab import LabError
-from hakozuna_lab.paths import LANE
 from hakozuna_lab.store import Cell
+
+# The order in which a run must have read its memory: idle before the threads are joined, after when they are.
+MOMENTS = ["empty", "start", "end", "idle", "after"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Lane:
 Catalogue = Mapping[str, Lane]
 
 
-def read(program: Path = LANE) -> Catalogue:
+def read(program: Path) -> Catalogue:
     try:
         done = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
         return {entry["lane"]: Lane(**entry) for entry in json.loads(done.stdout)}
@@ -70,9 +72,12 @@ def check(catalogue: Catalogue, cell: Cell, record: Mapping[str, Any]) -> None:
         "mode": cell.mode,
         "threads": lane.threads or cell.threads,
         "definition": expected_definition(lane, cell),
+        "moments": MOMENTS,
     }
     if not cell.touched:
         expected["touched"] = False
     for key, value in expected.items():
         if record.get(key) != value:
             raise LabError(f"{cell.id}: mislabelled lane: {key} is {record.get(key)}, expected {value}")
+    if record["rss_peak_kib"] < max(record["rss_idle_kib"], record["rss_after_kib"]):
+        raise LabError(f"{cell.id}: wrong moment: the peak is below what was read later")

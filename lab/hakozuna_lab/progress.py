@@ -72,7 +72,8 @@ class Progress:
         if self.bar and self.task is not None:
             self.bar.update(self.task, description=text)
         else:
-            print(f"{text} ({self.done + 1} of {self.total}, {self.left()})", file=sys.stderr, flush=True)
+            place = ", ".join(filter(None, [f"{self.done + 1} of {self.total}", self.left()]))
+            print(f"{text} ({place})", file=sys.stderr, flush=True)
 
     def finished(self, task: Task) -> None:
         """Called when no further attempt of a task will be made."""

@@ -14,7 +14,6 @@ from typing import Any
 from hakozuna_lab import LabError, RunError, catalogue
 from hakozuna_lab.catalogue import Catalogue
 from hakozuna_lab.contender import Contender
-from hakozuna_lab.paths import LANE
 from hakozuna_lab.store import Cell
 
 Record = dict[str, Any]
@@ -25,8 +24,8 @@ TIMEOUT = 600.0  # seconds; the slowest lane under the slowest peer needs a minu
 class Runner:
     lanes: Catalogue
     programs: Mapping[str, Any]  # hakozuna_lab.programs.PROGRAMS, or none
+    lane_program: Path
     seed: int | None = None
-    lane_program: Path = LANE
     timeout: float = TIMEOUT
 
     def run(self, cell: Cell, contender: Contender) -> Record:

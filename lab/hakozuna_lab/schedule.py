@@ -9,9 +9,11 @@ from typing import Any
 from hakozuna_lab import RunError
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.machine import CpuTimes, cpu_times, others_share
+from hakozuna_lab.rows import is_clean
 from hakozuna_lab.store import Cell, Results, Run, append
 
 DISTURBED = 0.05  # share of the machine used by others
+SCREENING = 3  # rounds after which a setting that another one of the same allocator beat is not run on
 ATTEMPTS = 4  # a run that was disturbed or dirty is repeated up to three times, then kept
 
 
@@ -39,6 +41,7 @@ class Session:
     measure: Callable[[Cell, Contender], dict[str, Any]]
     report: Callable[[Run], None] = lambda run: None
     clock: Callable[[], CpuTimes] = cpu_times
+    screen: bool = True
     last: dict[tuple[str, str, int], Run] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -50,11 +53,30 @@ class Session:
         earlier = [run for number in range(task.round) if (run := self.last_run(task, number))]
         if any("failed" in run.record for run in earlier):
             return True
+        if self.screen and task.round >= SCREENING and self.beaten(task):
+            return True
         last = self.last_run(task, task.round)
         return last is not None and not must_repeat(last, any(map(stayed_dirty, earlier)))
 
     def last_run(self, task: Task, round_number: int) -> Run | None:
         return self.last.get((task.cell.id, task.contender.name, round_number))
+
+    def beaten(self, task: Task) -> bool:
+        """In this cell every early run of another setting was faster than each of this one: it will not be the better
+        one, which is all that counts of it. Never the contender that is judged."""
+        header = self.results.header
+        if task.contender.name == header.selection.first:
+            return False
+        siblings = [one.name for one in header.contenders if one.name.partition("+")[0] == task.contender.base]
+        speeds = {name: self.early_speeds(task.cell, name) for name in siblings}
+        own = speeds.pop(task.contender.name)
+        return bool(own) and any(min(others) > max(own) for others in speeds.values() if others)
+
+    def early_speeds(self, cell: Cell, name: str) -> list[float]:
+        """Of the rounds of the screening; none if a run was dirty or failed."""
+        runs = [self.last.get((cell.id, name, number)) for number in range(SCREENING)]
+        speeds = [float(run.record["ops_per_s"]) for run in runs if run and is_clean(run)]
+        return speeds if len(speeds) == SCREENING else []
 
     def perform(self, task: Task) -> None:
         while not self.done(task):

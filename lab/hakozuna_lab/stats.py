@@ -10,7 +10,7 @@ import numpy as np
 Verdict = Literal["ahead", "level", "behind", "refused"]
 
 LEVEL = 0.01  # ratios this near to 1 are the same
-RESAMPLES = 10_000
+RESAMPLES = 5_000
 
 
 @dataclass(frozen=True)

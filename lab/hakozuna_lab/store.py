@@ -110,6 +110,12 @@ def append(path: Path, entry: Header | Run | End) -> None:
         out.write(json.dumps(line) + "\n")
 
 
+def cut_half_line(path: Path) -> None:
+    """Before lines are added to an interrupted file: what follows the last newline goes."""
+    with path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
+
+
 def parse_header(entry: Mapping[str, Any]) -> Header:
     selection = {**entry["selection"], "cells": [Cell(**cell) for cell in entry["selection"]["cells"]]}
     contenders = [StoredContender(**contender) for contender in entry["contenders"]]

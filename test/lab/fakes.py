@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up machines for the lab's tests: a program `lane` that says what its environment tells it to, and results."""
+"""Made up for the lab's tests: a program `lane` that says what its environment tells it to, and results."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ LANES: list[dict[str, Any]] = [
 LISTED = [lane | {"definition": DEFINITION if lane["family"] == "ring" else {"rounds": 5}} for lane in LANES]
 
 # Understands the options of the real one; FAKE holds the fields of the record that shall be different, FAKE_EXIT how to
-# end, FAKE_SAYS what goes to stderr. Its runs are counted in the file FAKE_COUNT.
+# end, FAKE_SAYS what goes to stderr, FAKE_SLEEP how long it takes.
 PROGRAM = """#!{python}
 import argparse, json, os, signal, sys, time
 lanes = json.loads({lanes!r})
@@ -33,10 +33,10 @@ if args.list:
     sys.exit()
 if "FAKE_SAYS" in os.environ:
     print(os.environ["FAKE_SAYS"], file=sys.stderr)
-for number in os.environ.get("FAKE_EXIT", "").split():
-    if int(number) < 0:
-        os.kill(os.getpid(), -int(number))
-    sys.exit(int(number))
+if int(os.environ.get("FAKE_EXIT", "0")) < 0:
+    os.kill(os.getpid(), -int(os.environ["FAKE_EXIT"]))
+if "FAKE_EXIT" in os.environ:
+    sys.exit(int(os.environ["FAKE_EXIT"]))
 time.sleep(float(os.environ.get("FAKE_SLEEP", "0")))
 lane = next(lane for lane in lanes if lane["lane"] == args.lane)
 definition = dict(lane["definition"])
@@ -47,14 +47,15 @@ library = os.environ.get("LD_PRELOAD", {libc!r})
 record = dict(lane=lane["lane"], family=lane["family"], mode=args.mode, threads=lane["threads"] or args.threads,
               definition=definition, touched=not args.untouched, seed=args.seed or 1, ops=2000, seconds=0.001,
               ops_per_s=2e6, rss_peak_kib=5120, rss_idle_kib=3072, rss_after_kib=1536, harness_kib=1024, dirty=False,
-              allocator_file=library, flags="made up", env=dict((k, v) for k, v in os.environ.items() if "HZ_" in k))
+              moments=["empty", "start", "end", "idle", "after"],
+              allocator_file=library, flags="made up", retain=os.environ.get("HZ_RETAIN"))
 record.update(json.loads(os.environ.get("FAKE", "{{}}")))
 print(json.dumps(record))
 """
 
 
 def fake_lane(folder: Path) -> Path:
-    """The program; libraries preloaded into it must be none that the loader knows, so it is given names alone."""
+    """The program. Libraries preloaded into it may be empty files: the loader says so and goes on without."""
     libc = folder / "libc.so.6"
     libc.write_bytes(b"")
     program = folder / "lane"

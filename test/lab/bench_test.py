@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz bench` from its command line to its table, on a made-up `lane`."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hakozuna_lab import LabError
+from hakozuna_lab.cli import app
+from hakozuna_lab.schedule import Session
+from hakozuna_lab.store import load
+
+pytestmark = pytest.mark.usefixtures("tree", "quiet_machine")
+
+
+def hz_bench(*arguments: str) -> None:
+    app(["bench", *arguments], standalone_mode=False)
+
+
+def measure(out: Path, *arguments: str) -> None:
+    hz_bench("main_r50", "guard_r50", "--threads", "2", "--runs", "2", "--lines", "mine,other", "--peers", "none",
+             "--out", str(out), *arguments)  # fmt: skip
+
+
+def test_records_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "x.jsonl"
+    measure(out, "--env", 'other=FAKE={"ops_per_s": 1e6}', "--seed", "5", "--iterations", "9")
+    results = load(out)
+    assert [run.contender for run in results.runs] == ["mine", "other"] * 2 + ["other", "mine"] * 2
+    assert {run.record["definition"]["iterations"] for run in results.runs} == {9}
+    assert {run.record["seed"] for run in results.runs} == {5}
+    assert results.end is not None and results.end.repeated == 0
+    header = results.header
+    assert (header.selection.first, header.selection.runs, header.flags) == ("mine", 2, "made up")
+    assert [Path(c.library).name for c in header.contenders] == ["libhakozuna-mine.so", "libhakozuna-other.so"]
+    assert header.contenders[0].sha256 != header.contenders[1].sha256
+    printed = capsys.readouterr().out
+    assert "| main_r50/T2/fair | other | 1.00 M (1.00 M..1.00 M) | 2.000 [2.000..2.000] | ahead |" in printed
+    assert "iterations per thread: guard_r50 9, main_r50 9" in printed
+    assert (tmp_path / "x.md").read_text(encoding="utf-8") + "\n" == printed
+
+
+def test_a_contender_that_does_not_work_is_known_before_the_first_run(tmp_path: Path) -> None:
+    for setting in ('other=FAKE={"allocator_file": "/usr/lib/libc.so.6"}', "other=FAKE_EXIT=-11"):
+        with pytest.raises(LabError, match="other does not work here"):
+            measure(tmp_path / "x.jsonl", "--env", setting)
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("precious", encoding="utf-8")
+    with pytest.raises(LabError, match="is there already"):
+        measure(tmp_path / "x.jsonl")
+
+
+def test_an_interrupted_file_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "results" / "x.jsonl"
+    measure(out, "--env", "mine=HZ_RETAIN=200")
+    whole = out.read_text(encoding="utf-8").splitlines(keepends=True)
+    out.write_text("".join(whole[:4]) + whole[4][:30], encoding="utf-8")
+    capsys.readouterr()
+    hz_bench("--resume")
+    again = load(out)
+    assert len(again.runs) == 8
+    assert again.end is not None
+    assert {run.record["retain"] for run in again.runs if run.contender == "mine"} == {"200"}
+    assert "(4 of 8" in capsys.readouterr().err
+    with pytest.raises(LabError, match="is complete"):
+        hz_bench("--resume", str(out))
+
+
+def test_going_on_needs_the_same_library_and_program(tmp_path: Path, tree: Path, lane: Path) -> None:
+    out = tmp_path / "x.jsonl"
+    measure(out)
+    out.write_text("".join(out.read_text(encoding="utf-8").splitlines(keepends=True)[:4]), encoding="utf-8")
+    (tree / "libhakozuna-other.so").write_bytes(b"changed")
+    with pytest.raises(LabError, match=r"libhakozuna-other.so is not the one"):
+        hz_bench("--resume", str(out))
+    lane.write_text(lane.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    with pytest.raises(LabError, match="lane is not the one"):
+        hz_bench("--resume", str(out))
+
+
+def test_interrupting_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(session: object, task: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "perform", stop)
+    with pytest.raises(LabError, match=r"interrupted; go on with: hz bench --resume .*x.jsonl"):
+        measure(tmp_path / "x.jsonl")
+
+
+def test_what_is_misspelled_is_an_error(tmp_path: Path) -> None:
+    cases = [
+        (["--threads", "2,x"], "--threads 2,x"),
+        (["--lines", "nobody"], "there is no line 'nobody'"),
+        (["--env", "nobody=A=1"], "--env nobody=A=1"),
+        (["--peer", "x=/no/such.so"], "expected NAME=LIBRARY"),
+        (["--peer", f"mine={sys.executable}"], "two contenders have the name mine"),
+        (["nothing"], "no lane 'nothing'"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(LabError, match=message):
+            measure(tmp_path / "x.jsonl", *arguments)
+
+
+def test_the_command_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["hakozuna_lab", "bench", "main_r50", "--env", "mine=A=b c"])
+    measure(tmp_path / "x.jsonl")
+    header = json.loads((tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert header["command"] == "hz bench main_r50 --env 'mine=A=b c'"

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From runs to rows and tables: known numbers; dirty and failed runs refuse theirs and are shown."""
+
+from pathlib import Path
+
+import fakes
+import pytest
+from hakozuna_lab.rows import Row, better_settings, make_rows
+from hakozuna_lab.stats import Estimate, Quartiles
+from hakozuna_lab.store import Cell, End, Results, Run
+from hakozuna_lab.tables import conditions, headings, markdown, operations, verdict_counts
+
+CELL = Cell("lane", "guard_r0", 2, "fair")
+
+
+def results(*runs: Run, names: tuple[str, ...] = ("mine", "peer")) -> Results:
+    return Results(Path("x.jsonl"), fakes.header(list(names), [CELL]), list(runs))
+
+
+def series(contender: str, *mops: float, dirty: tuple[int, ...] = ()) -> list[Run]:
+    made = [fakes.record(value, dirty=number in dirty) for number, value in enumerate(mops)]
+    return [fakes.run(CELL, contender, number, record) for number, record in enumerate(made)]
+
+
+def rows(*runs: Run) -> dict[str, Row]:
+    return {row.contender: row for row in make_rows(results(*runs))}
+
+
+def test_numbers() -> None:
+    made = rows(*series("mine", 10, 30, 20), *series("peer", 5, 10, 10))
+    assert made["mine"].speed == Quartiles(15e6, 20e6, 25e6)
+    assert (made["mine"].ratio, made["mine"].verdict) == (None, None)
+    assert made["peer"].ratio == Estimate(2, 2, 3)
+    assert made["peer"].ratio_quartiles == Quartiles(2, 2, 2.5)
+    assert made["peer"].verdict == "ahead"
+
+
+def test_memory_is_without_the_harness_except_after() -> None:
+    peer = rows(*series("peer", 1))["peer"]
+    assert (peer.peak_kib, peer.idle_kib, peer.after_kib) == (4096, 2048, 1536)
+
+
+def test_a_ratio_needs_both_runs_of_a_round_clean() -> None:
+    made = rows(*series("mine", 10, 99, 30, dirty=(1,)), *series("peer", 5, 5, 1, dirty=(2,)))
+    assert made["peer"].ratio == Estimate(2, 2, 2)
+    assert (made["peer"].dirty, made["peer"].speed) == (1, Quartiles(5e6, 5e6, 5e6))
+
+
+def test_the_last_attempt_counts() -> None:
+    again = fakes.run(CELL, "peer", 0, fakes.record(8), attempt=2)
+    made = rows(*series("mine", 8), *series("peer", 4, dirty=(0,)), again)
+    assert (made["peer"].ratio, made["peer"].dirty, made["peer"].runs) == (Estimate(1, 1, 1), 0, 1)
+
+
+def test_dirty_alone_is_refused() -> None:
+    made = rows(*series("mine", 8), *series("peer", 4, dirty=(0,)))
+    assert (made["peer"].verdict, made["peer"].speed, made["peer"].peak_kib) == ("refused", None, None)
+    behind = rows(*series("mine", 8, dirty=(0,)), *series("peer", 4))
+    assert (behind["peer"].verdict, behind["peer"].ratio) == ("refused", None)
+
+
+def test_failed_is_refused() -> None:
+    crash = fakes.run(CELL, "peer", 1, {"failed": "ended by SIGSEGV"})
+    made = rows(*series("mine", 8, 8), *series("peer", 4), crash)
+    assert (made["peer"].verdict, made["peer"].failed, made["peer"].speed) == ("refused", "ended by SIGSEGV", None)
+
+
+def test_disturbed_counts_and_shows() -> None:
+    run = fakes.run(CELL, "peer", 0, fakes.record(4), disturbed=True)
+    assert (rows(*series("mine", 8), run)["peer"].disturbed, rows(*series("mine", 8), run)["peer"].ratio) == (
+        1,
+        Estimate(2, 2, 2),
+    )
+
+
+def test_the_better_setting_counts() -> None:
+    runs = [*series("mine", 8), *series("peer", 4), *series("peer+nothp", 16)]
+    made = make_rows(results(*runs, names=("mine", "peer", "peer+nothp")))
+    assert [row.contender for row in made] == ["mine", "peer", "peer+nothp"]
+    assert [(row.contender, row.verdict) for row in better_settings(made)] == [
+        ("mine", None),
+        ("peer+nothp", "behind"),
+    ]
+
+
+def test_another_may_be_judged() -> None:
+    made = make_rows(results(*series("mine", 8), *series("peer", 4)), "peer")
+    assert [(row.contender, row.verdict) for row in made] == [("mine", "behind"), ("peer", None)]
+
+
+def test_markdown() -> None:
+    text = markdown(list(rows(*series("mine", 10, 20), *series("peer", 5, 10, dirty=(1,))).values()), "mine")
+    head, _, mine, peer = text.splitlines()
+    assert head == "| " + " | ".join(headings("mine")) + " |"
+    assert mine == ("| guard_r0/T2/fair | mine | 15.00 M (12.50 M..17.50 M) | - | - | 4.0 | 2.0 | 1.5 | 2 | 0 | 0 |")
+    assert peer == (
+        "| guard_r0/T2/fair | peer | 5.00 M (5.00 M..5.00 M) | 2.000 [2.000..2.000] | ahead "
+        "| 4.0 | 2.0 | 1.5 | 2 | 1 | 0 |"
+    )
+
+
+def test_refused_rows_are_shown() -> None:
+    crash = fakes.run(CELL, "peer", 0, {"failed": "ended | by\nSIGSEGV"})
+    made = list(rows(*series("mine", 10), crash).values())
+    assert "| peer | failed: ended / by SIGSEGV | - | refused | - | - | - | 1 | 0 | 0 |" in markdown(made, "mine")
+    assert verdict_counts(made, "mine").endswith("ahead 0, level 0, behind 0, refused 1")
+
+
+def test_conditions() -> None:
+    made = results(*series("mine", 1), fakes.run(CELL, "mine", 1, fakes.record(1), attempt=2, disturbed=True))
+    assert "unknown (interrupted)" in conditions(made)
+    made.end = End("9.99", 1)
+    text = conditions(made)
+    for expected in ("c0ffee", "9.99 after", "sha256 e3b0c442", "1 of 2 runs disturbed", "1 repetitions", "25.0%"):
+        assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12.3456e6, "12.35 M"), (1500, "1.50 k"), (0.25, "0.25"), (999, "999"), (1e9, "1000.00 M")]
+)
+def test_operations(value: float, text: str) -> None:
+    assert operations(value) == text
