@@ -30,7 +30,7 @@ LANES = ("main_r0", "main_r50", "main_r90")  # if none are named
 class Request:
     words: Sequence[str]  # LINE_A LINE_B [lanes…], or with settings [LINE] [lanes…]
     settings: Sequence[str] = ()  # key=value, for side B
-    threads: Sequence[int] = ()
+    threads: tuple[int, ...] = ()
     mode: str = "fair"
     iterations: int | None = None
     seed: int | None = None
@@ -76,7 +76,7 @@ def choose_cells(request: Request, words: Sequence[str], lanes: Catalogue) -> li
         choose(
             Wish(words=chosen, threads=request.threads, modes=(request.mode,), iterations=request.iterations), lanes, {}
         )
-        for chosen in (words or LANES, ["guard"])
+        for chosen in (tuple(words) or LANES, ("guard",))
     )
     return list(dict.fromkeys([*asked, *guards]))
 

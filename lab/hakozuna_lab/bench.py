@@ -44,8 +44,8 @@ def all_programs() -> Mapping[str, Any]:
 
 
 def find_contenders(request: Request) -> list[Contender]:
-    names = request.lines or line_names()[:1]
-    contenders = [find_line(name) for name in (line_names() if list(names) == ["all"] else names)]
+    words = {"": line_names()[:1], "all": line_names(), "none": []}
+    contenders = [find_line(name) for name in words.get(",".join(request.lines), list(request.lines))]
     if list(request.peers) != ["none"]:
         from hakozuna_lab.peers import find_peers  # type: ignore[import-untyped, unused-ignore]
 

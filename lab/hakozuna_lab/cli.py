@@ -33,11 +33,11 @@ def words(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
 
 
-def thread_counts(text: str) -> list[int]:
+def thread_counts(text: str) -> tuple[int, ...]:
     try:
-        counts = [int(word) for word in words(text)]
+        counts = tuple(int(word) for word in words(text))
     except ValueError:
-        counts = [0]
+        counts = (0,)
     if any(count < 1 for count in counts):
         raise LabError(f"--threads {text}: expected numbers of threads, separated by commas")
     return counts
@@ -51,14 +51,17 @@ Out = Annotated[Path | None, typer.Option(help="file for the results (bench/resu
 
 @app.command()
 def bench(
+    context: typer.Context,
     lanes: Annotated[
         list[str] | None,
         typer.Argument(help="lanes, families, globs, `guard`, `programs`, program/case; with --resume the file"),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="ten short cells, under 10 minutes on 2 CPUs")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="a few short cells, under 10 minutes on 2 CPUs")] = False,
     full: Annotated[bool, typer.Option("--full", help="every lane, fair and upstream; takes hours")] = False,
     sweep: Annotated[Sweep | None, typer.Option(help="over numbers of threads or shares of remote frees")] = None,
-    lines: Annotated[str, typer.Option(help="our lines, with commas, or `all`; the first is judged")] = "",
+    lines: Annotated[
+        str, typer.Option(help="our lines, with commas, `all` or `none` (the default line); the first is judged")
+    ] = "",
     peers: Annotated[str, typer.Option(help="names, with commas, `all` or `none`")] = "all",
     peer: Annotated[list[str] | None, typer.Option(help="NAME=LIBRARY, one more peer; may repeat")] = None,
     env: Annotated[list[str] | None, typer.Option(help="CONTENDER=KEY=VALUE, a setting; may repeat")] = None,
@@ -76,12 +79,14 @@ def bench(
     from hakozuna_lab.selection import Wish
 
     if resume:
-        if lanes and len(lanes) > 1:
-            raise LabError("--resume takes one file")
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+        if len(lanes or []) > 1 or given - {"resume", "lanes"}:
+            raise LabError("--resume takes a file and nothing else: what is measured stands in it")
         command.go_on(Path(lanes[0]) if lanes else None)
         return
     wish = Wish(
-        words=lanes or [],
+        words=tuple(lanes or ()),
         quick=quick,
         full=full,
         threads=thread_counts(threads),
@@ -149,7 +154,7 @@ def report(
 
 def main() -> None:
     try:
-        app()
+        app(prog_name="hz")
     except (LabError, OSError) as error:
         print(f"hz: {error}", file=sys.stderr)
         sys.exit(1)

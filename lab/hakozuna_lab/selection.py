@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `hz bench` measures: from the words of the command line to a list of cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,19 +27,21 @@ QUICK = (
 class Wish:
     """The part of the command line that chooses cells."""
 
-    words: Sequence[str] = ()  # lanes, families, globs, programs, program/case
+    words: tuple[str, ...] = ()  # lanes, families, globs, programs, program/case
     quick: bool = False
     full: bool = False
-    threads: Sequence[int] = ()
-    modes: Sequence[str] = ("fair",)
+    threads: tuple[int, ...] = ()
+    modes: tuple[str, ...] = ("fair",)
     sweep: str = ""
     iterations: int | None = None
     touched: bool = True
 
 
 def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Any]) -> list[Cell]:
-    if wish.quick and (wish.full or wish.sweep or wish.words):
-        raise LabError("--quick has its own selection: no lanes, --full or --sweep beside it")
+    if wish.quick and wish != Wish(quick=True):
+        raise LabError("--quick has its own selection: no lanes and no options that choose cells beside it")
+    if wish.full and wish.sweep:
+        raise LabError("--full and --sweep exclude each other")
     if wish.quick:
         return [lane_cell(lanes, lane, threads, iterations) for lane, threads, iterations in QUICK]
     program_words = [word for word in wish.words if is_program(word, programs)]

@@ -68,6 +68,8 @@ def test_an_interrupted_file_is_gone_on_with(tmp_path: Path, capsys: pytest.Capt
     assert "(4 of 8" in capsys.readouterr().err
     with pytest.raises(LabError, match="is complete"):
         hz_bench("--resume", str(out))
+    with pytest.raises(LabError, match="--resume takes a file and nothing else"):
+        hz_bench("--resume", str(out), "--runs", "7")
 
 
 def test_going_on_needs_the_same_library_and_program(tmp_path: Path, tree: Path, lane: Path) -> None:

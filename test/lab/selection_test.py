@@ -31,54 +31,89 @@ def ids(lane: Path, wish: Wish) -> list[str]:
 
 
 def test_lanes(lane: Path) -> None:
-    assert ids(lane, Wish(["main_r50", "solo"])) == ["main_r50/T2/fair", "main_r50/T16/fair", "solo/T1/fair"]
-    both = Wish(["main_*"], threads=[3], modes=["fair", "upstream"], touched=False)
+    assert ids(
+        lane,
+        Wish(
+            (
+                "main_r50",
+                "solo",
+            )
+        ),
+    ) == ["main_r50/T2/fair", "main_r50/T16/fair", "solo/T1/fair"]
+    both = Wish(("main_*",), threads=(3,), modes=("fair", "upstream"), touched=False)
     assert ids(lane, both) == [
         "main_r50/T3/fair/untouched",
         "main_r50/T3/upstream/untouched",
         "main_r90/T3/fair/untouched",
     ]
     with pytest.raises(LabError, match="none of these lanes has mode upstream"):
-        ids(lane, Wish(["solo"], modes=["upstream"]))
+        ids(lane, Wish(("solo",), modes=("upstream",)))
 
 
 def test_full(lane: Path) -> None:
-    made = ids(lane, Wish(full=True, modes=["fair", "upstream"]))
+    made = ids(lane, Wish(full=True, modes=("fair", "upstream")))
     assert len(made) == 2 * 2 + 2 * 2 + 2 + 1
-    assert "redis/set" in ids(lane, Wish(["programs"], full=True))
+    assert "redis/set" in ids(lane, Wish(("programs",), full=True))
 
 
 def test_iterations_go_to_lanes_that_are_made_of_them(lane: Path) -> None:
-    cells = choose(Wish(["main_r50", "solo"], threads=[2], iterations=7), catalogue.read(lane), {})
+    cells = choose(
+        Wish(
+            (
+                "main_r50",
+                "solo",
+            ),
+            threads=(2,),
+            iterations=7,
+        ),
+        catalogue.read(lane),
+        {},
+    )
     assert [cell.iterations for cell in cells] == [7, None]
 
 
 def test_sweeps(lane: Path) -> None:
-    threads = ids(lane, Wish(["main_r50"], sweep="threads"))
+    threads = ids(lane, Wish(("main_r50",), sweep="threads"))
     assert threads == [f"main_r50/T{count}/fair" for count in (1, 2, 4, 8, 16, 32, 64)]
-    remote = ids(lane, Wish(["main_r50"], sweep="remote", threads=[2]))
+    remote = ids(lane, Wish(("main_r50",), sweep="remote", threads=(2,)))
     assert remote == [f"main_r50/T2/fair/R{percent}" for percent in (0, 10, 25, 50, 75, 90, 100)]
     assert {name.split("/")[0] for name in ids(lane, Wish(sweep="threads"))} == {"guard_r50", "main_r50"}
     for sweep in ("threads", "remote"):
         with pytest.raises(LabError, match="solo "):
-            ids(lane, Wish(["solo"], sweep=sweep))
+            ids(lane, Wish(("solo",), sweep=sweep))
 
 
 def test_programs(lane: Path) -> None:
-    assert ids(lane, Wish(["redis"])) == ["redis/set", "redis/get"]
-    assert ids(lane, Wish(["redis/get", "solo"])) == ["solo/T1/fair", "redis/get"]
-    assert ids(lane, Wish(["programs", "redis/get"])) == ["redis/set", "redis/get"]
+    assert ids(lane, Wish(("redis",))) == ["redis/set", "redis/get"]
+    assert ids(
+        lane,
+        Wish(
+            (
+                "redis/get",
+                "solo",
+            )
+        ),
+    ) == ["solo/T1/fair", "redis/get"]
+    assert ids(
+        lane,
+        Wish(
+            (
+                "programs",
+                "redis/get",
+            )
+        ),
+    ) == ["redis/set", "redis/get"]
     for word, message in (
         ("nginx", "nginx is not installed"),
         ("redis/x", "no case 'x'"),
         ("mysql", "no lane 'mysql'"),
     ):
         with pytest.raises(LabError, match=message):
-            ids(lane, Wish([word]))
+            ids(lane, Wish((word,)))
 
 
 def test_quick_stands_alone(lane: Path) -> None:
-    for wish in (Wish(["solo"], quick=True), Wish(quick=True, full=True), Wish(quick=True, sweep="remote")):
+    for wish in (Wish(("solo",), quick=True), Wish(quick=True, full=True), Wish(quick=True, threads=(2,))):
         with pytest.raises(LabError, match="--quick has its own selection"):
             ids(lane, wish)
 
