@@ -14,7 +14,7 @@ from hakozuna_lab.comparison import LOOKS, Comparison, compare, is_clear
 from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender
 from hakozuna_lab.decision import record
 from hakozuna_lab.inventory import begin
-from hakozuna_lab.machine import load, offer_to_oom_killer
+from hakozuna_lab.machine import load, prepare
 from hakozuna_lab.paths import LANE
 from hakozuna_lab.progress import Progress
 from hakozuna_lab.rows import counting_runs
@@ -96,7 +96,7 @@ def main(request: Request, arguments: Sequence[str]) -> None:
     )
     runner = Runner(lanes, {}, LANE, request.seed)
     results = begin("ab", [a, b], selection, runner, shlex.join(["hz", "ab", *arguments]), request.out)
-    offer_to_oom_killer()
+    prepare()
     try:
         comparisons = measure(results, [a, b], runner)
     except KeyboardInterrupt:

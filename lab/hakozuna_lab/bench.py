@@ -13,7 +13,7 @@ from rich.console import Console
 from hakozuna_lab import LabError, catalogue, tables
 from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender, with_settings
 from hakozuna_lab.inventory import begin, resume
-from hakozuna_lab.machine import load, offer_to_oom_killer
+from hakozuna_lab.machine import load, prepare
 from hakozuna_lab.paths import LANE, RESULTS
 from hakozuna_lab.progress import Progress
 from hakozuna_lab.rows import better_settings, make_rows
@@ -98,7 +98,7 @@ def latest() -> Path:
 def measure_all(results: Results, contenders: Sequence[Contender], runner: Runner) -> None:
     selection = results.header.selection
     todo = list(tasks(selection.cells, contenders, range(selection.runs)))
-    offer_to_oom_killer()
+    prepare()
     try:
         with Progress(todo) as progress:
             session = Session(results, runner.run, progress.report)
@@ -117,7 +117,9 @@ def show(results: Results) -> None:
     """The table on the terminal, and as markdown beside the results; into a pipe, markdown."""
     rows = better_settings(make_rows(results))
     first = results.header.selection.first
-    text = f"{tables.conditions(results)}\n\n{tables.markdown(rows, first)}\n\n{tables.verdict_counts(rows, first)}\n"
+    parts = [tables.conditions(results), tables.markdown(rows, first), tables.verdict_counts(rows, first)]
+    parts += ["Of an allocator that ran in several settings, each cell shows the fastest."]
+    text = "\n\n".join(parts) + "\n"
     document = results.path.with_suffix(".md")
     document.write_text(text, encoding="utf-8")
     if sys.stdout.isatty():

@@ -10,12 +10,13 @@ from hakozuna_lab.comparison import CONFIDENCE, LOOKS, Comparison, Memory
 from hakozuna_lab.store import Results
 from hakozuna_lab.tables import conditions, interval, markdown_table, number, spread
 
+PERCENT = f"{CONFIDENCE * 100:g} %"
 HEADINGS = (
     "cell",
     "guard",
     "A ops/s: median (p25..p75)",
     "B ops/s: median (p25..p75)",
-    f"B / A [{CONFIDENCE:.0%}]",
+    f"B / A [{PERCENT}]",
     "B is",
     "peak MiB, A and B",
     "idle MiB, A and B",
@@ -87,7 +88,7 @@ def record(results: Results, comparisons: Sequence[Comparison], guards: Collecti
 
 **Question.** WHAT B CHANGES, AND WHY IT MIGHT HELP.
 
-**Numbers.** A is {a}, B is {b}. Pairs until the {CONFIDENCE:.0%} interval of the median ratio excludes 1 or lies within
+**Numbers.** A is {a}, B is {b}. Pairs until the {PERCENT} interval of the median ratio excludes 1 or lies within
 1 % of it; looked at after {", ".join(map(str, LOOKS))} pairs. GO means: something won, nothing lost.
 
 {table}

@@ -6,12 +6,14 @@ import os
 import platform
 import resource
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from hakozuna_lab.paths import ROOT
 
+DISTURBED = 0.05  # a run during which others used more than this share of the machine
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 CPUS = os.cpu_count() or 1
 IDLE, IOWAIT, FIELDS = 3, 4, 8  # of the line "cpu" in /proc/stat; what follows these is counted in them already
@@ -91,6 +93,15 @@ def load() -> str:
     return read_text("/proc/loadavg")
 
 
-def offer_to_oom_killer() -> None:
-    """When memory runs out, a workload of ours shall be what the kernel ends: children inherit this."""
+def prepare() -> None:
+    """Before the first run. When memory runs out, a workload of ours shall be what the kernel ends: children inherit
+    it. Who measures on a busy machine is told at once."""
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
+    before = cpu_times()
+    time.sleep(1)
+    share = others_share(before, cpu_times())
+    if share > DISTURBED:
+        print(
+            f"hz: other processes use {share:.0%} of the machine: runs will be disturbed, and repeated",
+            file=sys.stderr,
+        )

@@ -8,11 +8,10 @@ from typing import Any
 
 from hakozuna_lab import RunError
 from hakozuna_lab.contender import Contender
-from hakozuna_lab.machine import CpuTimes, cpu_times, others_share
+from hakozuna_lab.machine import DISTURBED, CpuTimes, cpu_times, others_share
 from hakozuna_lab.rows import is_clean
 from hakozuna_lab.store import Cell, Results, Run, append
 
-DISTURBED = 0.05  # share of the machine used by others
 SCREENING = 3  # rounds after which a setting that another one of the same allocator beat is not run on
 ATTEMPTS = 4  # a run that was disturbed or dirty is repeated up to three times, then kept
 

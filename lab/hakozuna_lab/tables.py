@@ -123,7 +123,6 @@ def conditions(results: Results) -> str:
         f"{disturbed} of {len(results.runs)} runs disturbed (over 5 %), {repeated} repetitions",
         "peak and idle are without the harness's own memory; idle: all freed, threads parked, 50 ms later; "
         "after: threads joined, 50 ms later",
-        "of an allocator with several settings the faster one of each cell is shown",
     ]
     for one in header.contenders:
         setting = "".join(f" {key}={value}" for key, value in one.env.items())

@@ -37,7 +37,7 @@ def tree(tmp_path: Path, lane: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"libhakozuna-{name}.so").write_bytes(name.encode())
     for module in (ab, bench):
         monkeypatch.setattr(module, "LANE", lane)
-        monkeypatch.setattr(module, "offer_to_oom_killer", lambda: None)
+        monkeypatch.setattr(module, "prepare", lambda: None)
     monkeypatch.setattr(bench, "all_programs", dict)
     monkeypatch.setattr(bench, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(inventory, "RESULTS", tmp_path / "results")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hakozuna_lab import machine
@@ -49,3 +50,20 @@ def test_conditions_are_told() -> None:
     assert machine.cpu_name()
     assert machine.load().count(" ") == 4
     assert machine.read_text("/no/such/file") == "unknown"
+
+
+def test_who_measures_on_a_busy_machine_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(Path, "write_text", lambda *arguments, **options: None)
+    for share, said in ((0.2, True), (0.01, False)):
+        monkeypatch.setattr(machine, "others_share", lambda before, after, share=share: share)
+        machine.prepare()
+        assert ("hz: other processes use 20% of the machine" in capsys.readouterr().err) == said
+
+
+def test_workloads_come_first_when_memory_runs_out() -> None:
+    script = "from hakozuna_lab.machine import prepare; prepare(); print(open('/proc/self/oom_score_adj').read())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1000"
