@@ -134,11 +134,14 @@ def measure(
 
 
 @app.command()
-def peers(names: Annotated[list[str] | None, typer.Argument(help="peers to get or build (all)")] = None) -> None:
-    """Gets and builds the allocators to compare with, and lists them."""
-    from hakozuna_lab import peers as command  # type: ignore[attr-defined, unused-ignore]
+def peers(
+    names: Annotated[list[str] | None, typer.Argument(help="peers (all)")] = None,
+    build: Annotated[bool, typer.Option("--build", help="get and build them, and prove that they serve")] = False,
+) -> None:
+    """The allocators to compare with: what they are, where they are, and what is missing."""
+    from hakozuna_lab import peers as command
 
-    command.main(names or ["all"])
+    command.main(names or [], build)
 
 
 @app.command()
