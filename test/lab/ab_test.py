@@ -11,11 +11,13 @@ import pytest
 from hakozuna_lab import LabError, ab, stats
 from hakozuna_lab.cli import app
 from hakozuna_lab.comparison import CONFIDENCE, LOOKS, Comparison, compare, is_clear, word_of
-from hakozuna_lab.contender import find_line
+from hakozuna_lab.contender import Contender, find_line
 from hakozuna_lab.decision import decide
 from hakozuna_lab.rows import Rounds
+from hakozuna_lab.runner import Runner
+from hakozuna_lab.schedule import SCREENING
 from hakozuna_lab.stats import Estimate, median_interval
-from hakozuna_lab.store import Cell, load
+from hakozuna_lab.store import Cell, Results, load
 
 CELL = Cell("lane", "guard_r50", 2, "fair")
 
@@ -121,3 +123,21 @@ def test_whole(tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     ):
         assert expected in printed
     assert json.loads(out.read_text(encoding="utf-8").splitlines()[0])["selection"]["first"] == "mine+retain=200"
+
+
+@pytest.mark.usefixtures("quiet_machine")
+def test_a_side_that_loses_early_is_run_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unlike in `hz bench`, where a setting that loses to another one of its allocator is left out."""
+
+    def measure(runner: Runner, cell: Cell, contender: Contender) -> dict[str, Any]:
+        made.append(contender.name)
+        early = made.count("mine") <= SCREENING
+        return fakes.record(2 if contender.name != "mine" and (early or len(made) % 4 < 2) else 1)
+
+    made: list[str] = []
+    monkeypatch.setattr(Runner, "run", measure)
+    monkeypatch.setattr(ab, "LOOKS", (2, 8))
+    mine = Contender("mine", None)
+    results = Results(tmp_path / "x.jsonl", fakes.header(["mine+x=1", "mine"], [CELL]))
+    ab.measure(results, [mine, ab.with_set(mine, ["x=1"])], Runner({}, {}, tmp_path))
+    assert made.count("mine") == made.count("mine+x=1") > SCREENING

@@ -44,6 +44,9 @@ def test_parse(tmp_path: Path) -> None:
     for text in ("x", "x=", "x=/no/such.so", f"={tmp_path}/libx.so"):
         with pytest.raises(LabError, match="expected NAME=LIBRARY"):
             parse_contender(text)
+    (tmp_path / "lib x.so").write_bytes(b"")
+    with pytest.raises(LabError, match="cannot name a path with a space or a colon"):
+        parse_contender(f"x={tmp_path}/lib x.so")
 
 
 def test_settings_and_doubles() -> None:
