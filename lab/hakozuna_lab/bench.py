@@ -15,6 +15,8 @@ from hakozuna_lab.contender import Contender, find_line, line_names, parse_conte
 from hakozuna_lab.inventory import begin, resume
 from hakozuna_lab.machine import load, prepare
 from hakozuna_lab.paths import LANE, RESULTS
+from hakozuna_lab.peer_list import PEERS
+from hakozuna_lab.peers import find, find_peers
 from hakozuna_lab.progress import Progress
 from hakozuna_lab.rows import better_settings, make_rows
 from hakozuna_lab.runner import Runner
@@ -47,13 +49,20 @@ def find_contenders(request: Request) -> list[Contender]:
     words = {"": line_names()[:1], "all": line_names(), "none": []}
     contenders = [find_line(name) for name in words.get(",".join(request.lines), list(request.lines))]
     if list(request.peers) != ["none"]:
-        from hakozuna_lab.peers import find_peers  # type: ignore[import-untyped, unused-ignore]
-
-        contenders += find_peers(list(request.peers))
+        contenders += find_peers(request.peers)
+        say_who_is_missing(contenders)
     contenders += [parse_contender(text) for text in request.extra]
     if not contenders:
         raise LabError("nothing to measure: no lines and no peers")
     return with_settings(contenders, request.env)
+
+
+def say_who_is_missing(contenders: Sequence[Contender]) -> None:
+    """A group of peers is made of those that are here; a table that lacks some must not look complete."""
+    present = {contender.base for contender in contenders}
+    for found in map(find, PEERS):
+        if found.lacks and found.peer.name not in present:
+            print(f"hz: without {found.peer.name}: {found.lacks}", file=sys.stderr)
 
 
 def main(request: Request, arguments: Sequence[str]) -> None:

@@ -150,7 +150,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="folder for the page and the pictures")] = None,
 ) -> None:
     """Makes one HTML page, and pictures, of stored results."""
-    from hakozuna_lab import report as command  # type: ignore[attr-defined, unused-ignore]
+    from hakozuna_lab import report as command
 
     command.main(files or [], out)
 

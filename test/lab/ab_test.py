@@ -15,7 +15,6 @@ from hakozuna_lab.contender import Contender, find_line
 from hakozuna_lab.decision import decide
 from hakozuna_lab.rows import Rounds
 from hakozuna_lab.runner import Runner
-from hakozuna_lab.schedule import SCREENING
 from hakozuna_lab.stats import Estimate, median_interval
 from hakozuna_lab.store import Cell, Results, load
 
@@ -131,13 +130,12 @@ def test_a_side_that_loses_early_is_run_on(tmp_path: Path, monkeypatch: pytest.M
 
     def measure(runner: Runner, cell: Cell, contender: Contender) -> dict[str, Any]:
         made.append(contender.name)
-        early = made.count("mine") <= SCREENING
-        return fakes.record(2 if contender.name != "mine" and (early or len(made) % 4 < 2) else 1)
+        return fakes.record(1 if contender.name == "mine" else 2)
 
     made: list[str] = []
     monkeypatch.setattr(Runner, "run", measure)
-    monkeypatch.setattr(ab, "LOOKS", (2, 8))
+    monkeypatch.setattr(ab, "LOOKS", (8,))
     mine = Contender("mine", None)
     results = Results(tmp_path / "x.jsonl", fakes.header(["mine+x=1", "mine"], [CELL]))
     ab.measure(results, [mine, ab.with_set(mine, ["x=1"])], Runner({}, {}, tmp_path))
-    assert made.count("mine") == made.count("mine+x=1") > SCREENING
+    assert made.count("mine") == made.count("mine+x=1") == 8

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from hakozuna_lab import LabError
+from hakozuna_lab import LabError, bench
 from hakozuna_lab.cli import app
+from hakozuna_lab.contender import Contender
+from hakozuna_lab.peer_list import PEERS
+from hakozuna_lab.peers import Found
 from hakozuna_lab.schedule import Session
 from hakozuna_lab.store import load
 
@@ -112,3 +115,10 @@ def test_the_command_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     measure(tmp_path / "x.jsonl")
     header = json.loads((tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert header["command"] == "hz bench main_r50 --env 'mine=A=b c'"
+
+
+def test_peers_that_are_not_here_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = [Found(peer, lacks="not built") for peer in PEERS[1:3]]
+    monkeypatch.setattr(bench, "find", lambda peer: next((one for one in lacking if one.peer is peer), Found(peer)))
+    bench.say_who_is_missing([Contender(f"{PEERS[1].name}+setting", None)])
+    assert capsys.readouterr().err == f"hz: without {PEERS[2].name}: not built\n"
