@@ -7,13 +7,17 @@
 #include <span>
 #include <string_view>
 
+#include "blocks/lanes.hpp"
+#include "classic/lanes.hpp"
 #include "interleaved/lanes.hpp"
 #include "lane/lane.hpp"
 #include "ring/lanes.hpp"
+#include "solo/lanes.hpp"
 
 namespace hz::bench {
 
-inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes, kInterleavedLanes};
+inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes, kInterleavedLanes, kSoloLanes, kBlocksLanes,
+                                                      kClassicLanes};
 
 constexpr const Lane* find_lane(std::string_view name) {
   for (const std::span<const Lane> family : kCatalogue) {

@@ -53,6 +53,12 @@ class Definition {
     return parameters_[at].number;
   }
 
+  constexpr std::string_view text(std::string_view key) const {
+    const std::size_t at = find(key);
+    if (at == size_) fail("a definition lacks the text that its family asks for");
+    return parameters_[at].text;
+  }
+
   constexpr void set(std::string_view key, std::uint64_t number) { parameters_[find(key)].number = number; }
 
  private:
@@ -83,10 +89,12 @@ struct Run {
   bool touch = true;
   std::uint64_t seed = 0x12345678;
 
-  // The key of the definition that counts the iterations: a published shape may have a number of its own.
+  // The key of the definition that says how long a run is: a published shape may have a number of iterations of its own,
+  // and some lanes end by time.
   constexpr std::string_view iterations_key() const {
     constexpr std::string_view kUpstreamKey = "iterations_upstream";
-    return mode == Mode::kUpstream && lane.definition.has(kUpstreamKey) ? kUpstreamKey : "iterations";
+    if (mode == Mode::kUpstream && lane.definition.has(kUpstreamKey)) return kUpstreamKey;
+    return lane.definition.has("milliseconds") ? "milliseconds" : "iterations";
   }
   constexpr std::uint64_t iterations() const { return lane.definition[iterations_key()]; }
   constexpr std::uint32_t number(std::string_view key) const {

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "blocks/blocks.hpp"
+#include "classic/classic.hpp"
 #include "interleaved/interleaved.hpp"
 #include "lane/catalogue.hpp"
 #include "lane/crew.hpp"
@@ -13,6 +15,7 @@
 #include "lane/options.hpp"
 #include "lane/record.hpp"
 #include "ring/ring.hpp"
+#include "solo/solo.hpp"
 
 namespace hz::bench {
 namespace {
@@ -22,7 +25,10 @@ struct Family {
   void (*run)(const Run& run, Record& record);
 };
 
-constexpr Family kFamilies[] = {{"ring", run_ring}, {"interleaved", run_interleaved}};
+constexpr Family kFamilies[] = {
+    {"ring", run_ring},     {"interleaved", run_interleaved}, {"solo", run_solo},
+    {"blocks", run_blocks}, {"classic", run_classic},
+};
 
 constexpr const Family* find_family(std::string_view name) {
   const Family* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
