@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The workload of the large_* lanes: few live blocks, each drawn slot freed if it is occupied, else filled. Sizes are
-// log-uniform, every octave as likely as any other. One byte of each page of the first `written` bytes and the last byte
+// log-uniform. One byte of each page of the first `written` bytes and the last byte
 // are written. Run by the blocks family, and by a unit test with an allocator that keeps books.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "lane/caller.hpp"
 #include "lane/lane.hpp"
+#include "support/log_uniform.hpp"
 #include "support/rng.hpp"
 
 namespace hz::bench {
 
 struct LargeShape {
   explicit LargeShape(const Run& run)
-      : min_size(run.lane.definition["min_size"]),
-        max_size(run.lane.definition["max_size"]),
+      : sizes(run.number("min_size"), run.number("max_size")),
         slots(run.number("slots")),
         written(run.lane.definition["written"]),
         iterations(run.iterations()),
         touch(run.touch) {}
 
-  std::size_t min_size;
-  std::size_t max_size;
+  LogUniform sizes;
   std::uint32_t slots;
   std::size_t written;
   std::uint64_t iterations;
   bool touch;
 };
-
-inline std::size_t log_uniform(Xorshift64Star& random, std::size_t min, std::size_t max) {
-  const double octaves = std::log2(static_cast<double>(max) / static_cast<double>(min));
-  const double fraction = static_cast<double>(random.next() >> 11) * 0x1p-53;  // in [0, 1)
-  return static_cast<std::size_t>(static_cast<double>(min) * std::exp2(octaves * fraction));
-}
 
 // `slots` has shape.slots entries, all null.
 template <class Allocator>
@@ -50,7 +42,7 @@ Tally churn_large(const LargeShape shape, Xorshift64Star random, void** slots) {
       *slot = nullptr;
       continue;
     }
-    const std::size_t size = log_uniform(random, shape.min_size, shape.max_size);
+    const std::size_t size = shape.sizes.draw(random);
     *slot = caller.allocate(size);
     if (!shape.touch) continue;
     write_pages(*slot, 0, std::min(size, shape.written));

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "classic/octaves.hpp"
 #include "lane/caller.hpp"
 #include "lane/lane.hpp"
+#include "support/log_uniform.hpp"
 #include "support/rng.hpp"
 
 namespace hz::bench {
@@ -24,7 +24,7 @@ struct AllocTestShape {
         iterations(run.iterations()),
         touch(run.touch) {}
 
-  Octaves sizes;
+  LogUniform sizes;
   std::uint32_t slots;
   std::uint64_t iterations;
   bool touch;

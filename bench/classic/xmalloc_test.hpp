@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "classic/octaves.hpp"
 #include "lane/caller.hpp"
 #include "lane/lane.hpp"
+#include "support/log_uniform.hpp"
 #include "support/rng.hpp"
 
 namespace hz::bench {
@@ -28,7 +28,7 @@ struct XmallocShape {
         iterations(run.iterations()),
         touch(run.touch) {}
 
-  Octaves sizes;
+  LogUniform sizes;
   std::uint32_t batch;  // blocks in a batch
   std::uint32_t queue;  // batches that may wait
   std::uint64_t iterations;

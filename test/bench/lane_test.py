@@ -23,6 +23,7 @@ KEYS = {
     "sends", "fallbacks", "dirty", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
     "cpu_seconds", "allocator", "allocator_file", "flags", "pid",
 }
+SHORT = {"larson": 100, "realloc": 45, "sh6bench": 20, "sh8bench": 20}  # by what the lane's name begins with
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("HZ_")}
 
 
@@ -32,6 +33,15 @@ def start(*options, **env):
 
 def listed():
     return {lane["lane"]: lane for lane in json.loads(start("--list").stdout)}
+
+
+def length(lane, mode):
+    """The key of the definition that --iterations sets, and a value that ends soon; None where there is no such key."""
+    keys = ("iterations_upstream",) if mode == "upstream" else ()
+    for key in (*keys, "milliseconds", "iterations"):
+        if key in lane["definition"]:
+            return key, SHORT.get(lane["lane"].partition("_")[0], 2000)
+    return None
 
 
 class LaneTest(unittest.TestCase):
@@ -52,15 +62,17 @@ class EveryLane(LaneTest):
                     self.check(lane, mode, record)
 
     def short_run(self, lane, mode):
-        return self.record(lane["lane"], "--mode", mode, "--iterations", "2000", threads=lane["threads"] or 2)
+        short = ("--iterations", str(length(lane, mode)[1])) if length(lane, mode) else ()
+        return self.record(lane["lane"], "--mode", mode, *short, threads=lane["threads"] or 2)
 
     def check(self, lane, mode, r):
         self.assertEqual(set(r) - {"rss_series_kib"}, KEYS)
         self.assertEqual((r["lane"], r["family"], r["mode"]), (lane["lane"], lane["family"], mode))
         self.assertEqual(r["threads"], lane["threads"] or 2)
         definition = dict(lane["definition"])
-        upstream = mode == "upstream" and "iterations_upstream" in definition
-        definition["iterations_upstream" if upstream else "iterations"] = 2000
+        if length(lane, mode):
+            key, value = length(lane, mode)
+            definition[key] = value
         self.assertEqual(r["definition"], definition)
         self.assertEqual(r["moments"], ["empty", "start", "end", "idle", "after"])
         self.assertGreater(r["ops"], 0)
@@ -169,6 +181,53 @@ class Interleaved(LaneTest):
         self.assertEqual(self.record("fixed_8k", "--mode", "upstream")["ops"], 100_000)
 
 
+class Solo(LaneTest):
+    def test_upstream_counts_iterations_and_fair_counts_calls(self):
+        for lane, threads in (("random_mixed_small", 1), ("mixed_ws_balanced", 8)):
+            with self.subTest(lane):
+                r = self.record(lane, "--mode", "upstream", "--iterations", "5000", threads=threads)
+                self.assertEqual(r["ops"], 5000 * threads)
+                r = self.record(lane, "--iterations", "5000", threads=threads)
+                self.assertGreater(r["ops"], 5000 * threads)
+
+    def test_upstream_writes_only_what_the_shape_says(self):
+        self.assertFalse(self.record("random_mixed_small", "--mode", "upstream", threads=1)["touched"])
+        self.assertTrue(self.record("mixed_ws_larger_sizes", "--mode", "upstream", threads=4)["touched"])
+
+
+class Series(LaneTest):
+    def test_plateau_shows_the_resident_set_of_every_phase(self):
+        series = self.record("rss_plateau", threads=1)["rss_series_kib"]
+        self.assertEqual([label for label, _ in series],
+                         [f"{phase} {i}" for i in range(1, 6) for phase in ("allocated", "freed")])
+        for label, kib in series:
+            if label.startswith("allocated"):
+                self.assertGreater(kib, 64 * 1024)
+
+    def test_larson_ends_by_time_and_shows_the_resident_set_twice_a_second(self):
+        r = self.record("larson_hygienic", "--iterations", "1100")
+        self.assertAlmostEqual(r["seconds"], 1.1, delta=0.5)
+        labels = [label for label, _ in r["rss_series_kib"]]
+        self.assertIn(len(labels), (1, 2))
+        self.assertRegex(labels[0], r"^ms [5-9]\d\d$")
+        self.assertGreater(r["sends"], 1000)  # at least one table went from thread to thread
+        self.assertEqual(r["sends"] % 1000, 0)
+
+
+class Classic(LaneTest):
+    def test_xmalloc_needs_no_second_thread_and_takes_an_odd_one(self):
+        per_producer = 2 * 257 * 50
+        for threads, producers in ((1, 1), (2, 1), (3, 2), (4, 2)):
+            r = self.record("xmalloc_test", "--iterations", "50", threads=threads)
+            self.assertEqual(r["ops"], producers * per_producer)
+            self.assertEqual(r["sends"], 0 if threads == 1 else r["ops"] // 2)
+
+    def test_cache_scratch_counts_what_the_first_thread_allocated(self):
+        short = ("--iterations", "100")
+        self.assertEqual(self.record("cache_scratch", *short)["ops"], 2 * 2 * 101)
+        self.assertEqual(self.record("cache_thrash", *short)["ops"], 2 * 2 * 100)
+
+
 class Options(LaneTest):
     def test_wrong_ones_are_refused(self):
         lane = ("--lane", "guard_r0")
@@ -194,13 +253,17 @@ class Preload(LaneTest):
 
     def test_the_allocators_books_agree(self):
         """The harness allocates nothing: beside the lane's blocks there are what a thread is born with, and stdout."""
-        for lane, blocks in (("guard_r50", lambda r: r["ops"] // 2), ("fixed_8k", lambda r: r["ops"] + 2 * 64)):
+        pairs = {"guard_r50": 2, "random_mixed_small": 1, "fill_drain_medium": 1, "aligned64k": 2, "pipe_64": 2,
+                 "alloc_test": 2, "xmalloc_test": 2, "sh8bench": 2, "cache_scratch": 2, "redis_synthetic_random": 2}
+        for lane, threads in ({"fixed_8k": 2} | pairs).items():
             with self.subTest(lane):
-                done = start("--lane", lane, "--threads", "2", "--iterations", "10000", LD_PRELOAD=LIBRARY,
+                short = str(SHORT.get(lane, 10_000 if lane != "xmalloc_test" else 50))
+                done = start("--lane", lane, "--threads", str(threads), "--iterations", short, LD_PRELOAD=LIBRARY,
                              HZ_STATS="json")
-                books = json.loads(done.stderr)
+                books, ops = json.loads(done.stderr), json.loads(done.stdout)["ops"]
                 allocated = sum(books[f"alloc_{size}"] for size in ("small", "medium", "large"))
-                self.assertLessEqual(abs(allocated - blocks(json.loads(done.stdout)) - 3), 1)
+                blocks = ops // 2 if lane in pairs else ops + 64 * threads
+                self.assertLessEqual(abs(allocated - blocks - (3 if threads == 2 else 1)), 1)
 
 
 if __name__ == "__main__":
