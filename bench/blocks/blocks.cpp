@@ -89,8 +89,7 @@ void run_large(const Run& run, Record& record) {
   auto* workers = memory.take<LargeWorker>(run.threads);
   void** slots = memory.take<void*>(std::size_t{run.threads} * shape.slots);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i)
-        LargeWorker{shape, make_random<Mode::kFair>(run.seed, i), slots + std::size_t{i} * shape.slots};
+    new (workers + i) LargeWorker{shape, make_random<Mode::kFair>(run.seed, i), slots + std::size_t{i} * shape.slots};
   }
   run_counted_crew(run, memory, workers, record);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The lanes of aligned and large blocks, and of blocks that pass from one producer to one consumer. Part of the
-// catalogue of `lane`. `workload` names the loop in this folder that a lane runs; its header says what the numbers mean.
+// catalogue of `lane`. `workload` names the loop in this folder that a lane runs; its header says what the numbers
+// mean.
 #pragma once
 
 #include <cstdint>

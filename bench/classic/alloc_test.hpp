@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The workload of alloc_test, after the allocator test of ITHare: many blocks in a table, of which few live shortly and
-// many live long. Four of five draws hit the same fifth of the slots, and so on within it (Pareto). An empty slot gets a
-// block that is written as a whole; the block of an occupied one is read, a byte of each cache line, and freed. Threads
-// have nothing in common. Run by the classic family, and by a unit test with an allocator that keeps books.
+// many live long. Four of five draws hit the same fifth of the slots, and so on within it (Pareto). An empty slot gets
+// a block that is written as a whole; the block of an occupied one is read, a byte of each cache line, and freed.
+// Threads have nothing in common. Run by the classic family, and by a unit test with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>

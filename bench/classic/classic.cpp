@@ -97,8 +97,7 @@ void run_shbench(const Run& run, Record& record) {
   for (unsigned i = 0; i < threads; ++i) new (rings + i) SpscRing(entries + i * entries_each, entries_each);
   for (unsigned i = 0; i < threads; ++i) {
     SpscRing& receive = rings[(i + threads - 1) % threads];
-    new (workers + i)
-        ShbenchWorker{Shbench<SystemAllocator>(shape, slots + i * shape.blocks(), rings[i], receive)};
+    new (workers + i) ShbenchWorker{Shbench<SystemAllocator>(shape, slots + i * shape.blocks(), rings[i], receive)};
   }
   run_counted_crew(run, memory, workers, record);
   for (unsigned i = 0; i < threads; ++i) {
@@ -139,8 +138,8 @@ void run_redis(const Run& run, Record& record) {
   auto* workers = memory.take<RedisWorker>(run.threads);
   auto* keys = memory.take<RedisText>(std::size_t{run.threads} * shape.keys);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i) RedisWorker{RedisStore<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i),
-                                                              keys + std::size_t{i} * shape.keys)};
+    new (workers + i) RedisWorker{
+        RedisStore<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i), keys + std::size_t{i} * shape.keys)};
   }
   run_counted_crew(run, memory, workers, record);
 }

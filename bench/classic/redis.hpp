@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The workload of the redis_synthetic lanes: what the commands of a key-value server ask of its allocator, without the
-// server. Every thread has a store of its own: `keys` values, all set in the beginning, and one list. An iteration is one
-// command, drawn by the percentages of the lane:
+// server. Every thread has a store of its own: `keys` values, all set in the beginning, and one list. An iteration is
+// one command, drawn by the percentages of the lane:
 //   SET     a new value is formatted, put under a random key, and the old one freed
 //   GET     the value of a random key is copied into a reply, which is then freed
 //   LPUSH   a new value is formatted and put in front of the list, in a node of its own; a list of `list` values is

@@ -17,7 +17,7 @@
 namespace hz::bench {
 
 inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes, kInterleavedLanes, kSoloLanes, kBlocksLanes,
-                                                      kClassicLanes};
+                                                       kClassicLanes};
 
 constexpr const Lane* find_lane(std::string_view name) {
   for (const std::span<const Lane> family : kCatalogue) {

@@ -89,8 +89,8 @@ struct Run {
   bool touch = true;
   std::uint64_t seed = 0x12345678;
 
-  // The key of the definition that says how long a run is: a published shape may have a number of iterations of its own,
-  // and some lanes end by time.
+  // The key of the definition that says how long a run is: a published shape may have a number of iterations of its
+  // own, and some lanes end by time.
   constexpr std::string_view iterations_key() const {
     constexpr std::string_view kUpstreamKey = "iterations_upstream";
     if (mode == Mode::kUpstream && lane.definition.has(kUpstreamKey)) return kUpstreamKey;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which slot and which size an iteration of a solo lane has. Drawn once per iteration by slot_loop.hpp; costs one random
-// number and two multiplications (upstream: two divisions).
+// Which slot and which size an iteration of a solo lane has. Drawn once per iteration by slot_loop.hpp; costs one
+// random number and two multiplications (upstream: two divisions).
 #pragma once
 
 #include <cstdint>

@@ -34,10 +34,10 @@ struct Books {
   static inline std::uint64_t arrays;     // grown by reallocate: the lane's own, not counted above
   static inline std::size_t smallest;
   static inline std::size_t largest;
-  static inline std::size_t most_live;                              // blocks and arrays at a time
-  static inline std::vector<std::size_t> sizes;                     // by serial - 1
-  static inline std::vector<std::int64_t> calls;                    // serial for an allocation, -serial for a release
-  static inline std::vector<std::pair<std::size_t, std::size_t>> resizes;  // from, to
+  static inline std::size_t most_live;            // blocks and arrays at a time
+  static inline std::vector<std::size_t> sizes;   // by serial - 1
+  static inline std::vector<std::int64_t> calls;  // serial for an allocation, -serial for a release
+  static inline std::vector<std::pair<std::size_t, std::size_t>> resizes;        // from, to
   static inline std::function<void(const unsigned char*, std::size_t)> inspect;  // called with a block to be freed
 
   static void open() {

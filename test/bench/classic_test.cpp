@@ -130,9 +130,8 @@ TEST_F(ClassicTest, XmallocFreesNothingWhereItWasAllocated) {
   std::vector<Tally> tallies(4);
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 4; ++i) {
-    threads.emplace_back([&, i] {
-      tallies[i] = i < 2 ? test.produce(make_random<Mode::kFair>(1, i)) : test.consume();
-    });
+    threads.emplace_back(
+        [&, i] { tallies[i] = i < 2 ? test.produce(make_random<Mode::kFair>(1, i)) : test.consume(); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(tallies[0].released + tallies[1].released, 0U);

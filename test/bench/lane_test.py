@@ -138,7 +138,7 @@ class Document(LaneTest):
         self.assertEqual({name for name in guards if name.startswith("guard_")},
                          {name for name in listed() if name.startswith("guard_")})
         said = re.search(r"^Guard lanes.*$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)[0]
-        for name in guards - {"random_mixed_small"}:
+        for name in guards:
             self.assertIn(name, said)
 
 
@@ -206,10 +206,12 @@ class Series(LaneTest):
 
     def test_larson_ends_by_time_and_shows_the_resident_set_twice_a_second(self):
         r = self.record("larson_hygienic", "--iterations", "1100")
-        self.assertAlmostEqual(r["seconds"], 1.1, delta=0.5)
-        labels = [label for label, _ in r["rss_series_kib"]]
-        self.assertIn(len(labels), (1, 2))
-        self.assertRegex(labels[0], r"^ms [5-9]\d\d$")
+        self.assertGreaterEqual(r["seconds"], 1.1)
+        self.assertLess(r["seconds"], 5)  # a busy machine
+        times = [int(label.removeprefix("ms ")) for label, _ in r["rss_series_kib"]]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual([time // 500 > i for i, time in enumerate(times)], [True] * len(times))
+        self.assertGreaterEqual(times[0], 500)
         self.assertGreater(r["sends"], 1000)  # at least one table went from thread to thread
         self.assertEqual(r["sends"] % 1000, 0)
 
@@ -255,11 +257,11 @@ class Preload(LaneTest):
         """The harness allocates nothing: beside the lane's blocks there are what a thread is born with, and stdout."""
         pairs = {"guard_r50": 2, "random_mixed_small": 1, "fill_drain_medium": 1, "aligned64k": 2, "pipe_64": 2,
                  "alloc_test": 2, "xmalloc_test": 2, "sh8bench": 2, "cache_scratch": 2, "redis_synthetic_random": 2}
+        short = {"sh8bench": "20", "xmalloc_test": "50"}
         for lane, threads in ({"fixed_8k": 2} | pairs).items():
             with self.subTest(lane):
-                short = str(SHORT.get(lane, 10_000 if lane != "xmalloc_test" else 50))
-                done = start("--lane", lane, "--threads", str(threads), "--iterations", short, LD_PRELOAD=LIBRARY,
-                             HZ_STATS="json")
+                done = start("--lane", lane, "--threads", str(threads), "--iterations",
+                             short.get(lane, "10000"), LD_PRELOAD=LIBRARY, HZ_STATS="json")
                 books, ops = json.loads(done.stderr), json.loads(done.stdout)["ops"]
                 allocated = sum(books[f"alloc_{size}"] for size in ("small", "medium", "large"))
                 blocks = ops // 2 if lane in pairs else ops + 64 * threads

@@ -90,7 +90,7 @@ TEST_F(RedisTest, LpushPrependsAndDeletesALongList) {
 TEST_F(RedisTest, LpopTakesTheFirstValueAndFillsAnEmptyListByHalf) {
   const Tally tally = run(shape_of("redis_synthetic_lpop", 26));
   EXPECT_EQ(tally.allocated, 100U + 2 * 2 * 25 + 26) << "filled twice, 26 replies";
-  EXPECT_EQ(Books::calls[150], 151);   // the reply to the first command
+  EXPECT_EQ(Books::calls[150], 151);  // the reply to the first command
   EXPECT_EQ(Books::calls[151], -151);
   EXPECT_EQ(Books::calls[152], -149);  // the value that was pushed last, and its node
   EXPECT_EQ(Books::calls[153], -150);

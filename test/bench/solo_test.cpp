@@ -211,7 +211,8 @@ TEST_F(SoloTest, AnAllocationInEvery64thIterationIsResizedBy16) {
 TEST_F(SoloTest, MixedWsWritesTheFirst64BytesInBothModes) {
   std::uint64_t wrong = 0;
   const auto inspect = [&wrong](const unsigned char* bytes, std::size_t size) {
-    wrong += std::count(bytes, bytes + 64, 0) != 0 || std::count(bytes + 64, bytes + size, 0) + 64 != std::ptrdiff_t(size);
+    wrong +=
+        std::count(bytes, bytes + 64, 0) != 0 || std::count(bytes + 64, bytes + size, 0) + 64 != std::ptrdiff_t(size);
   };
   Books::inspect = inspect;
   run_lane<OneNumber<Mode::kFair>>(run_of("mixed_ws_larger_sizes", Mode::kFair, 5'000));
