@@ -39,10 +39,9 @@ class Request:
 
 
 def all_programs() -> Mapping[str, Any]:
-    from hakozuna_lab.programs import PROGRAMS  # type: ignore[import-untyped, unused-ignore]
+    from hakozuna_lab.programs import PROGRAMS
 
-    programs: Mapping[str, Any] = PROGRAMS
-    return programs
+    return PROGRAMS
 
 
 def find_contenders(request: Request) -> list[Contender]:

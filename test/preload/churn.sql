@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Work for sqlite3 whose output is the same every time; run by sqlite3.sh.
+-- Work for sqlite3 whose output is the same every time; run by sqlite3.sh, and by the lab with more rows.
 PRAGMA journal_mode = MEMORY;
 CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, weight REAL, note BLOB);
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < coalesce($rows, 60000))
 INSERT INTO item SELECT i, 'item-' || (i * 7919 % 60013), (i * 31 % 1000) / 7.0, zeroblob(i % 300) FROM n;
 CREATE INDEX by_name ON item(name);
 CREATE INDEX by_weight ON item(weight, name);

@@ -22,33 +22,7 @@ awk -v dir="$work/site" 'BEGIN {
 }'
 
 configure() { # PORT
-  cat >"$work/nginx.conf" <<END
-$user
-daemon off;
-pid $work/nginx.pid;
-error_log $work/error.log;
-worker_processes 2;
-events { worker_connections 256; }
-http {
-  access_log $work/access.log combined buffer=64k;
-  types { text/html html; }
-  gzip on;
-  gzip_min_length 100;
-  client_body_temp_path $work/temp;
-  proxy_temp_path $work/temp;
-  fastcgi_temp_path $work/temp;
-  uwsgi_temp_path $work/temp;
-  scgi_temp_path $work/temp;
-  server {
-    listen 127.0.0.1:$1;
-    listen unix:$socket;
-    root $work/site;
-    location /list/ { alias $work/site/; autoindex on; }
-    location /proxied/ { proxy_pass http://unix:$socket:/; proxy_buffers 16 8k; }
-    location ~ ^/old/(.*)\$ { return 301 /new/\$1; }
-  }
-}
-END
+  sed -e "s|@user@|$user|" -e "s|@port@|$1|" -e "s|@work@|$work|" "$sources/nginx.conf" >"$work/nginx.conf"
 }
 
 ask() { curl -s --unix-socket "$socket" "$@"; }

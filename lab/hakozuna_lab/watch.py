@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches a process and its descendants while they run: resident memory over time, the highest sum of their peaks, and
+which malloc each of their programs got. For programs and measure. A look costs some 0.1 ms per process, 20 times a
+second; what it took of the machine is told as `cpu_seconds`."""
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from hakozuna_lab import LabError
+from hakozuna_lab.proof import ProofError, malloc_file, program_of
+
+INTERVAL = 0.05
+# Until a first program is seen, and no longer than one interval: a short program must be caught at work.
+FIRST_INTERVAL = 0.002
+
+
+def tree(pid: int) -> list[int]:
+    """A process and its descendants. Those whose parent ended before them belong to no tree any more."""
+    found = [pid]
+    for member in found:  # grows meanwhile
+        with suppress(OSError):  # it has ended
+            for thread in Path(f"/proc/{member}/task").iterdir():
+                found += map(int, read(thread / "children").split())
+    return found
+
+
+def read(path: Path) -> str:
+    """A file of /proc; empty when its process has ended."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def field_kib(text: str, name: str) -> int:
+    """The number of a line "Name:   123 kB"; 0 when it is not there, as in processes that have ended."""
+    _, found, rest = text.partition(f"\n{name}:")
+    return int(rest.split(maxsplit=1)[0]) if found else 0
+
+
+def rss_kib(pid: int) -> int:
+    """Of the whole tree, exactly: the kernel walks the page tables, which the samples below do without."""
+    return sum(field_kib(read(Path(f"/proc/{member}/smaps_rollup")), "Rss") for member in tree(pid))
+
+
+class Watch:
+    """`with Watch(pid) as watch:` looks until the block ends. Pages that processes share count for each of them."""
+
+    def __init__(self, pid: int, *, tool: str = "", interval: float = INTERVAL) -> None:
+        """Processes that run the program `tool` do not count: it started what is watched."""
+        self.peak_kib = 0  # the highest sum, over processes alive together, of each one's highest resident set (VmHWM)
+        self.started = time.perf_counter()
+        self.series: list[tuple[float, int]] = []  # seconds since then, resident set
+        self.served: dict[str, Path] = {}  # program: the file whose malloc it calls
+        self.unproven: dict[str, str] = {}  # program: why that cannot be said
+        self.programs_kib: dict[str, int] = {}  # program: the largest resident set of one process of it
+        self.cpu_seconds = 0.0
+        self._pid = pid
+        self._tool = tool
+        self._interval = interval
+        self._known: set[tuple[int, str]] = set()
+        self._failure: BaseException | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._failure and not error:
+            raise self._failure
+
+    def _run(self) -> None:
+        began = time.thread_time()
+        try:
+            while not self._stop.is_set():
+                self._look()
+                waiting = not self.served and time.perf_counter() - self.started < self._interval
+                self._stop.wait(FIRST_INTERVAL if waiting else self._interval)
+            self._look()
+        except Exception as error:
+            self._failure = error  # for whoever waits for the numbers
+        self.cpu_seconds = time.thread_time() - began
+
+    def _look(self) -> None:
+        now, peak = 0, 0
+        for pid in tree(self._pid):
+            try:
+                program = program_of(pid)
+            except OSError:
+                continue
+            status = read(Path(f"/proc/{pid}/status"))
+            rss = field_kib(status, "VmRSS")
+            if rss and program != self._tool:
+                now += rss
+                peak += field_kib(status, "VmHWM")
+                self._identify(pid, program, rss)
+        if now:
+            self.series.append((round(time.perf_counter() - self.started, 3), now))
+        self.peak_kib = max(self.peak_kib, peak)
+
+    def _identify(self, pid: int, program: str, rss: int) -> None:
+        self.programs_kib[program] = max(rss, self.programs_kib.get(program, 0))
+        if (pid, program) in self._known:
+            return
+        try:
+            file = malloc_file(pid)
+        except ProofError as error:
+            self._known.add((pid, program))
+            self.unproven[program] = str(error)
+            return
+        if file is None:
+            return  # too early: next time
+        self._known.add((pid, program))
+        if self.served.setdefault(program, file) != file:
+            self.unproven[program] = f"{program} was served by {self.served[program]} and by {file}"
+
+    def one_file(self) -> Path:
+        """The file whose malloc all programs of the tree call; an error when they do not, or none could be asked."""
+        if self.unproven:
+            raise LabError("; ".join(self.unproven.values()))
+        if not self.served:
+            raise LabError("the program ended before it could be asked which malloc it calls")
+        if len(set(self.served.values())) > 1:
+            raise LabError("not one malloc: " + "; ".join(f"{p} calls that of {f}" for p, f in self.served.items()))
+        return next(iter(self.served.values()))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a tree of processes over time, and which malloc each of them got."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hakozuna_lab import LabError
+from hakozuna_lab.contender import find_line, line_names
+from hakozuna_lab.process import run_watched
+from hakozuna_lab.watch import Watch, field_kib, rss_kib, tree
+
+LIBRARY = find_line(line_names()[0]).library
+SERVED = os.environ | {"LD_PRELOAD": str(LIBRARY)}
+MIB = 1024
+# Holds 40 MiB for a moment, gives them back, and has a child that holds 20 MiB meanwhile.
+GROW = """
+import os, sys, time
+child = os.fork()
+block = b"x" * ((20 if child == 0 else 40) << 20)
+time.sleep(0.3)
+if child == 0:
+    os._exit(0)
+del block
+os.wait()
+time.sleep(0.3)
+"""
+
+
+def test_memory_of_a_tree_over_time() -> None:
+    done = run_watched([sys.executable, "-c", GROW], os.environ)
+    assert done.code == 0
+    assert 60 * MIB < done.peak_kib < 120 * MIB
+    times, sizes = zip(*done.watch.series, strict=True)
+    assert list(times) == sorted(times)
+    assert max(sizes) > 60 * MIB
+    assert sizes[-1] < 40 * MIB
+    assert 0 < done.watch.cpu_seconds < done.seconds
+
+
+def test_the_exact_peak_of_a_moment_between_two_looks() -> None:
+    code = "import os; block = b'x' * (60 << 20); os._exit(7)"
+    done = run_watched([sys.executable, "-c", code], os.environ)
+    assert done.code == 7
+    assert done.peak_kib > 60 * MIB
+
+
+def test_our_own_size_is_not_the_programs() -> None:
+    ballast = b"x" * (80 << 20)
+    assert run_watched(["sleep", "0.1"], os.environ).peak_kib < 20 * MIB < len(ballast) / 1024
+
+
+def test_the_tool_that_starts_the_program_does_not_count() -> None:
+    watch = run_watched(["sleep", "0.2"], os.environ).watch
+    assert [Path(program).name for program in watch.programs_kib] == ["sleep"]
+
+
+def test_a_signal_is_a_code() -> None:
+    assert run_watched(["sh", "-c", "kill -SEGV $$"], os.environ).code == 128 + 11
+
+
+def test_rss_now() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 30 & wait"]) as process:
+        while len(tree(process.pid)) < 2:
+            time.sleep(0.01)
+        family = tree(process.pid)
+        alone = [field_kib(Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8"), "Rss") for pid in family]
+        assert min(alone) > 0
+        assert rss_kib(process.pid) == pytest.approx(sum(alone), rel=0.2)
+        for pid in reversed(family):
+            os.kill(pid, 9)
+
+
+def test_fields() -> None:
+    assert field_kib("Name:\tx\nVmHWM:\t  12 kB\nVmRSS:\t7 kB\n", "VmRSS") == 7
+    assert field_kib("Name:\tx\n", "VmRSS") == 0
+
+
+def test_one_malloc() -> None:
+    assert run_watched(["sh", "-c", "sleep 0.2; :"], SERVED).watch.one_file() == LIBRARY
+
+
+def test_not_one_malloc() -> None:
+    done = run_watched(["sh", "-c", "env -u LD_PRELOAD sleep 0.2; :"], SERVED)
+    with pytest.raises(LabError, match=r"not one malloc: .*libc\.so"):
+        done.watch.one_file()
+
+
+def test_the_same_program_twice_with_different_mallocs() -> None:
+    done = run_watched(["sh", "-c", "sleep 0.2; env -u LD_PRELOAD sleep 0.2; :"], SERVED)
+    with pytest.raises(LabError, match="sleep was served by"):
+        done.watch.one_file()
+
+
+def test_too_short_to_be_asked() -> None:
+    watch = Watch(2**22 + 1)  # more than there can be
+    with watch:
+        pass
+    with pytest.raises(LabError, match="ended before"):
+        watch.one_file()
+
+
+def test_a_watch_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hakozuna_lab.watch.tree", lambda pid: 1 / 0)
+    with pytest.raises(ZeroDivisionError), Watch(os.getpid()):
+        pass
