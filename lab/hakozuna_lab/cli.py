@@ -126,11 +126,12 @@ def measure(
     program: Annotated[list[str], typer.Argument(help="the program and its arguments")],
     line: Annotated[str, typer.Option(help="our line")],
     pairs: Annotated[int, typer.Option(min=1, help="runs with us and without us each")] = 5,
+    show: Annotated[bool, typer.Option("--show", help="pass on what the program writes")] = False,
 ) -> None:
     """A program of yours with and without us, in turn: time and memory."""
-    from hakozuna_lab import measure as command  # type: ignore[attr-defined, unused-ignore]
+    from hakozuna_lab import measure as command
 
-    command.main(program, line, pairs)
+    command.main(program, line, pairs, show)
 
 
 @app.command()

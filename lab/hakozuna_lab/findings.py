@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `hz run --measure` says about its pairs of runs: a table, a verdict in words, the proof, and every reason to
+doubt them."""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakozuna_lab import LabError
+from hakozuna_lab.machine import DISTURBED
+from hakozuna_lab.stats import LEVEL, Estimate, median_interval, verdict
+from hakozuna_lab.watch import Watch
+
+TOO_SHORT = 0.1  # seconds; below, the start of a program is most of what is measured
+ENOUGH_PAIRS = 3  # fewer give no interval
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run."""
+
+    seconds: float
+    code: int
+    peak_kib: int
+    watch: Watch
+    others_share: float
+    interrupted: float | None = None  # when Ctrl-C came, on the clock of watch.series
+
+    @property
+    def end_kib(self) -> int:
+        """The resident set when Ctrl-C came, or at the end."""
+        until = self.seconds if self.interrupted is None else self.interrupted
+        return next((kib for at, kib in reversed(self.watch.series) if at <= until), 0)
+
+    @property
+    def program(self) -> str:
+        """Of several, the one that needed most memory; empty when the run was too short to see any."""
+        return max(self.watch.programs_kib, key=self.watch.programs_kib.__getitem__, default="")
+
+    @property
+    def malloc(self) -> Path | None:
+        return self.watch.served.get(self.program)
+
+
+Pair = tuple[Measured, Measured]  # without us, with us
+
+
+def refuse_unserved(pair: Pair, library: Path) -> None:
+    without, served = pair
+    if without.malloc and without.malloc.resolve() == library.resolve():
+        raise LabError("there is no run without us: LD_PRELOAD names us already")
+    if served.malloc and served.malloc.resolve() == library.resolve():
+        return
+    program = served.program or "the program"
+    if served.malloc:
+        raise LabError(f"{program} was not served by us: it calls the malloc of {served.malloc}")
+    if reason := served.watch.unproven.get(program):
+        raise LabError(f"{program} was not served by us: {reason}")
+    if served.seconds > TOO_SHORT:
+        raise LabError(f"no proof that {program} was served by us: its loader could not be asked")
+
+
+def all_runs(pairs: Sequence[Pair]) -> list[Measured]:
+    return [run for pair in pairs for run in pair]
+
+
+def told(command: str, line: str, pairs: Sequence[Pair]) -> list[str]:
+    by_hand = any(run.interrupted is not None for run in all_runs(pairs))
+    rows = [f"{'medians of ' + count(len(pairs), 'pair'):<24}{'without':>12}{'with ' + line:>14}{'ratio [95 %]':>26}"]
+    if not by_hand:
+        rows.append(row("time, s", pairs, lambda run: run.seconds, 3))
+    rows.append(row("peak memory, MiB", pairs, lambda run: run.peak_kib / 1024, 1))
+    if by_hand:
+        rows.append(row("memory at Ctrl-C, MiB", pairs, lambda run: run.end_kib / 1024, 1))
+    verdicts = [time_in_words(line, pairs, by_hand), memory_in_words(line, pairs)]
+    return [
+        command,
+        *rows,
+        f"verdict: {'; '.join(verdicts)}",
+        f"proof: {proof(pairs)}",
+        *(f"note: {text}" for text in notes(line, pairs, by_hand)),
+    ]
+
+
+def ratio(pairs: Sequence[Pair], value: Callable[[Measured], float]) -> Estimate | None:
+    """With over without; None when there is nothing to divide by."""
+    values = [(value(without), value(served)) for without, served in pairs]
+    return median_interval([b / a for a, b in values]) if all(a > 0 for a, _ in values) else None
+
+
+def row(title: str, pairs: Sequence[Pair], value: Callable[[Measured], float], digits: int) -> str:
+    sides = [statistics.median(value(pair[side]) for pair in pairs) for side in (0, 1)]
+    estimate = ratio(pairs, value)
+    interval = f"{estimate.median:.3f} [{estimate.low:.3f}..{estimate.high:.3f}]" if estimate else "-"
+    return f"{title:<24}{sides[0]:>12.{digits}f}{sides[1]:>14.{digits}f}{interval:>26}"
+
+
+def time_in_words(line: str, pairs: Sequence[Pair], by_hand: bool) -> str:
+    if by_hand:
+        return "time is not compared, since Ctrl-C ended runs"
+    shortest = min(run.seconds for run in all_runs(pairs))
+    if shortest < TOO_SHORT:
+        return f"too short to tell the speed (a run takes {shortest:.3f} s, most of it the start of the program)"
+    return in_words(line, "time", ("faster", "slower"), ratio(pairs, lambda run: run.seconds), len(pairs))
+
+
+def memory_in_words(line: str, pairs: Sequence[Pair]) -> str:
+    return in_words(line, "peak memory", ("less", "more"), ratio(pairs, lambda run: run.peak_kib), len(pairs))
+
+
+def in_words(line: str, what: str, words: tuple[str, str], estimate: Estimate | None, pairs: int) -> str:
+    if estimate is None:
+        return f"no {what} to compare"
+    if pairs < ENOUGH_PAIRS:
+        return f"too few pairs to judge the {what}"
+    taken = f"{line} takes {estimate.median:.2f} of the {what}"
+    if (side := verdict(estimate)) != "level":
+        return f"{taken}: {words[0] if side == 'behind' else words[1]}"
+    if estimate.low >= 1 - LEVEL and estimate.high <= 1 + LEVEL:
+        return f"the same {what}"
+    return f"no difference in {what} that {count(pairs, 'pair')} can tell"
+
+
+def proof(pairs: Sequence[Pair]) -> str:
+    seen = [pair for pair in pairs if pair[1].malloc]
+    if not seen:
+        return "none, the program ended before it could be looked at; its loader says that we would serve it"
+    without, served = seen[-1]
+    other = f"without, of {without.malloc}" if without.malloc else "without, it was not seen"
+    return f"{served.program} calls the malloc of {served.malloc} ({count(len(seen), 'run')} looked at); {other}"
+
+
+def notes(line: str, pairs: Sequence[Pair], by_hand: bool) -> Iterator[str]:
+    if codes_differ(pairs):
+        yield f"EXIT CODES DIFFER: without {codes(pairs, 0)}, with {codes(pairs, 1)}"
+    elif codes(pairs, 0) != "0" and not by_hand:
+        yield f"the program ended with {codes(pairs, 0)}, with us and without"
+    unserved: dict[str, str] = {}
+    for _, served in pairs:
+        unserved |= {name: reason for name, reason in served.watch.unproven.items() if name != served.program}
+    for name, reason in unserved.items():
+        yield f"of the program's processes, {name} was not served: {reason}"
+    disturbed = [run for run in all_runs(pairs) if run.others_share > DISTURBED]
+    if disturbed and not by_hand:
+        highest = max(run.others_share for run in disturbed)
+        yield (
+            f"others used up to {highest:.0%} of the machine during {len(disturbed)} of {2 * len(pairs)} runs; "
+            "a quiet machine gives a better answer"
+        )
+
+
+def codes(pairs: Sequence[Pair], side: int) -> str:
+    return ", ".join(sorted({str(pair[side].code) for pair in pairs}))
+
+
+def codes_differ(pairs: Sequence[Pair]) -> bool:
+    return codes(pairs, 0) != codes(pairs, 1)
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

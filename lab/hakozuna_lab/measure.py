@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz run --measure`: a program of the user's with and without us, in pairs of runs with the order turned round each
+time; its time, its memory, and the proof that we served it. Ctrl-C ends a run, as it would end the program alone, so a
+server can be measured too; twice ends the measurement, and the complete pairs are told."""
+
+import os
+import shlex
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from hakozuna_lab import LabError, findings
+from hakozuna_lab.contender import find_line
+from hakozuna_lab.findings import Measured, Pair
+from hakozuna_lab.machine import cpu_times, others_share
+from hakozuna_lab.paths import ROOT
+from hakozuna_lab.process import run_watched
+from hakozuna_lab.watch import tree
+
+LOG = ROOT / "build/measure.log"
+GRACE_SECONDS = 1.0  # for a second Ctrl-C
+
+
+class StoppedError(Exception):
+    """The user has had enough."""
+
+
+@dataclass
+class Interrupts:
+    """Ctrl-C reaches the program by itself; here it is only noted, so that we outlive the program."""
+
+    times: list[float] = field(default_factory=list)  # on the clock of perf_counter
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.times.append(time.perf_counter())
+        if len(self.times) == 1:
+            print("\nhz: Ctrl-C ends this run; once more ends the measurement", file=sys.stderr)
+            return
+        for pid in reversed(tree(os.getpid())[2:]):  # all but us and the tool that waits for them
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM if len(self.times) == 2 else signal.SIGKILL)
+
+
+@contextmanager
+def noting_interrupts() -> Iterator[Interrupts]:
+    interrupts = Interrupts()
+    before = signal.signal(signal.SIGINT, interrupts)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@dataclass(frozen=True)
+class Input:
+    """What every run reads, from its start; file None is what we have, passed on."""
+
+    file: int | None = None
+    start: int = 0
+
+    def rewind(self) -> None:
+        if self.file is not None:
+            os.lseek(self.file, self.start, os.SEEK_SET)
+
+
+@contextmanager
+def repeatable_input() -> Iterator[Input]:
+    """What comes through a pipe is kept first; a terminal is passed on."""
+    kind = os.fstat(0).st_mode
+    if stat.S_ISREG(kind):
+        yield Input(0, os.lseek(0, 0, os.SEEK_CUR))
+    elif stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        print("hz: reading the input to its end, for every run to get it…", file=sys.stderr)
+        with tempfile.TemporaryFile(buffering=0) as kept:
+            while piece := os.read(0, 1 << 20):
+                kept.write(piece)
+            yield Input(kept.fileno())
+    else:
+        yield Input()
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How the program is run. `log` gets what it writes; None passes that on."""
+
+    command: Sequence[str]
+    library: Path
+    stdin: Input
+    log: IO[bytes] | None
+
+    def pair(self, number: int) -> Pair:
+        """Without us and with us; which comes first changes from pair to pair."""
+        done = {served: self.run(served, number) for served in ((False, True) if number % 2 == 0 else (True, False))}
+        return done[False], done[True]
+
+    def run(self, served: bool, number: int) -> Measured:
+        if self.log:
+            self.log.write(f"--- pair {number + 1}, {'with' if served else 'without'}\n".encode())
+        self.stdin.rewind()
+        env = environment(self.library if served else None)
+        with noting_interrupts() as interrupts:
+            before = cpu_times()
+            done = run_watched(self.command, env, stdin=self.stdin.file, stdout=self.log, stderr=self.log)
+            share = others_share(before, cpu_times())
+            if len(interrupts.times) == 1:
+                time.sleep(GRACE_SECONDS)
+        if len(interrupts.times) > 1:
+            raise StoppedError
+        interrupted = interrupts.times[0] - done.watch.started if interrupts.times else None
+        return Measured(done.seconds, done.code, done.peak_kib, done.watch, share, interrupted)
+
+
+def environment(library: Path | None) -> dict[str, str]:
+    """The user's own. What `hz` set for this python is taken away; our library comes after what is there."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("HZ_LAB_", "HZ_BUILD_DIR"))}
+    env.pop("PYTHONPATH", None)
+    if theirs := os.environ.get("HZ_LAB_CALLERS_PYTHONPATH"):
+        env["PYTHONPATH"] = theirs
+    if library:
+        env["LD_PRELOAD"] = ":".join(filter(None, [env.get("LD_PRELOAD"), str(library)]))
+    return env
+
+
+def main(command: Sequence[str], line: str, pairs: int, show: bool) -> None:
+    library = find_line(line).library
+    assert library
+    done: list[Pair] = []
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    with repeatable_input() as stdin, LOG.open("wb", buffering=0) as log:
+        runs = Runs(command, library, stdin, None if show else log)
+        with suppress(StoppedError, KeyboardInterrupt):
+            for number in range(pairs):
+                print(f"hz: pair {number + 1} of {pairs}…", file=sys.stderr)
+                pair = runs.pair(number)
+                findings.refuse_unserved(pair, library)
+                done.append(pair)
+    if not show:
+        print(f"hz: what the program wrote is in {LOG}", file=sys.stderr)
+    if not done:
+        raise LabError("not one pair of runs is complete")
+    print("\n".join(findings.told(shlex.join(command), line, done)))
+    sys.exit(findings.codes_differ(done))
