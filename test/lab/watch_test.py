@@ -90,7 +90,7 @@ def test_not_one_malloc() -> None:
 
 
 def test_the_same_program_twice_with_different_mallocs() -> None:
-    done = run_watched(["sh", "-c", "sleep 0.2; env -u LD_PRELOAD sleep 0.2; :"], SERVED)
+    done = run_watched(["sh", "-c", "sleep 0.3; env -u LD_PRELOAD sleep 0.3; :"], SERVED)
     with pytest.raises(LabError, match="sleep was served by"):
         done.watch.one_file()
 
