@@ -56,8 +56,13 @@ def matches(lane: Lane, pattern: str) -> bool:
 
 
 def expected_definition(lane: Lane, cell: Cell) -> dict[str, int | float | str]:
+    """Some lanes have a number of iterations of their own for a mode."""
     definition = dict(lane.definition)
-    for key, value in (("remote_percent", cell.remote), ("iterations", cell.iterations)):
+    iterations = f"iterations_{cell.mode}"
+    for key, value in (
+        ("remote_percent", cell.remote),
+        (iterations if iterations in definition else "iterations", cell.iterations),
+    ):
         if value is not None:
             definition[key] = value
     return definition

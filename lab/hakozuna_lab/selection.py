@@ -12,14 +12,18 @@ from hakozuna_lab.store import Cell
 THREADS = (2, 16)
 SWEEPS = {"threads": (1, 2, 4, 8, 16, 32, 64), "remote": (0, 10, 25, 50, 75, 90, 100)}
 SWEEP_LANES = ("guard_r50", "main_r50")
-USUAL_LANES = ("guard_*", "main_*", "cross128_*", "small_interleaved_*")
+USUAL_LANES = (
+    *("guard_*", "main_*", "cross128_*", "small_interleaved_*"),
+    *("random_mixed_*", "dist_app", "alloc_test", "xmalloc_test"),
+)
 # Lane, threads, iterations per thread: chosen so that a run takes a quarter of a second, with the slowest peers a few.
 QUICK = (
     ("guard_r0", 2, 1_000_000),
     ("main_r50", 2, 200_000),
-    ("main_r90", 16, 20_000),
+    ("main_r90", 16, 30_000),
     ("cross128_r90", 2, 50_000),
     ("small_interleaved_r90", 2, 100_000),
+    ("random_mixed_small", 1, 5_000_000),
 )
 
 

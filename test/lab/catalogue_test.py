@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 from hakozuna_lab import LabError, catalogue
+from hakozuna_lab.contender import Contender
+from hakozuna_lab.paths import LANE
+from hakozuna_lab.runner import Runner
 from hakozuna_lab.store import Cell
 
 CELL = Cell("lane", "guard_r50", 2, "fair", remote=25, iterations=9)
@@ -73,6 +76,18 @@ def test_memory_read_at_the_wrong_moment_is_an_error(lane: Path) -> None:
         catalogue.check(catalogue.read(lane), CELL, late)
     with pytest.raises(LabError, match="wrong moment: the peak is below"):
         catalogue.check(catalogue.read(lane), CELL, good_record() | {"rss_after_kib": 31})
+
+
+@pytest.mark.parametrize("mode", ["fair", "upstream"])
+def test_the_real_program_says_what_is_expected_of_it(mode: str) -> None:
+    """The first lane of each family, shortened."""
+    lanes = catalogue.read(LANE)
+    may = [lane for lane in lanes.values() if mode in lane.modes and "iterations" in lane.definition]
+    families = {lane.family: lane for lane in reversed(may)}
+    for lane in families.values():
+        cell = Cell("lane", lane.lane, lane.threads or 2, mode, iterations=100)
+        Runner(lanes, {}, LANE).run(cell, Contender("glibc", None))
+    assert len(families) > 1
 
 
 def test_a_program_that_lists_nothing(tmp_path: Path) -> None:
