@@ -23,7 +23,7 @@ from hakozuna_lab.findings import Measured, Pair
 from hakozuna_lab.machine import cpu_times, others_share
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.process import run_watched
-from hakozuna_lab.watch import tree
+from hakozuna_lab.watch import signal_all, tree
 
 LOG = ROOT / "build/measure.log"
 GRACE_SECONDS = 1.0  # for a second Ctrl-C
@@ -44,9 +44,8 @@ class Interrupts:
         if len(self.times) == 1:
             print("\nhz: Ctrl-C ends this run; once more ends the measurement", file=sys.stderr)
             return
-        for pid in reversed(tree(os.getpid())[2:]):  # all but us and the tool that waits for them
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM if len(self.times) == 2 else signal.SIGKILL)
+        ours = tree(os.getpid())[2:]  # but for us and the tool that waits for them
+        signal_all(ours, signal.SIGTERM if len(self.times) == 2 else signal.SIGKILL)
 
 
 @contextmanager

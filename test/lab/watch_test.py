@@ -2,16 +2,17 @@
 """Memory of a tree of processes over time, and which malloc each of them got."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from hakozuna_lab import LabError
+from hakozuna_lab import LabError, RunError
 from hakozuna_lab.contender import find_line, line_names
 from hakozuna_lab.process import run_watched
-from hakozuna_lab.watch import Watch, field_kib, rss_kib, tree
+from hakozuna_lab.watch import Watch, field_kib, read, rss_kib, signal_all, tree
 
 LIBRARY = find_line(line_names()[0]).library
 SERVED = os.environ | {"LD_PRELOAD": str(LIBRARY)}
@@ -62,16 +63,29 @@ def test_a_signal_is_a_code() -> None:
     assert run_watched(["sh", "-c", "kill -SEGV $$"], os.environ).code == 128 + 11
 
 
+def test_what_does_not_end() -> None:
+    began = time.monotonic()
+    with pytest.raises(RunError, match="no end after 0 s"):
+        run_watched(["sh", "-c", "sleep 30 & wait"], os.environ, timeout=0.3)
+    assert time.monotonic() - began < 10
+
+
+def test_an_end_is_seen_at_once() -> None:
+    done = [run_watched(["sleep", "0.12"], os.environ, timeout=60) for _ in range(5)]
+    assert min(run.seconds for run in done) < 0.12 + 0.03
+
+
 def test_rss_now() -> None:
     with subprocess.Popen(["sh", "-c", "sleep 30 & wait"]) as process:
-        while len(tree(process.pid)) < 2:
-            time.sleep(0.01)
-        family = tree(process.pid)
-        alone = [field_kib(Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8"), "Rss") for pid in family]
-        assert min(alone) > 0
-        assert rss_kib(process.pid) == pytest.approx(sum(alone), rel=0.2)
-        for pid in reversed(family):
-            os.kill(pid, 9)
+        try:
+            while [read(Path(f"/proc/{pid}/comm")) for pid in tree(process.pid)] != ["sh\n", "sleep\n"]:
+                time.sleep(0.01)
+            time.sleep(0.2)  # until its loader is done
+            alone = [field_kib(read(Path(f"/proc/{pid}/smaps_rollup")), "Rss") for pid in tree(process.pid)]
+            assert min(alone) > 0
+            assert rss_kib(process.pid) == pytest.approx(sum(alone), rel=0.05)
+        finally:
+            signal_all(tree(process.pid), signal.SIGKILL)
 
 
 def test_fields() -> None:

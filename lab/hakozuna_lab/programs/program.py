@@ -18,7 +18,7 @@ from hakozuna_lab.process import Stream, run_watched
 
 SHARED = ROOT / "test/preload"  # inputs that the tests of real programs use as well
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])  # where Debian puts servers
-CLIENT_SECONDS = 600  # a load that takes longer hangs
+TIMEOUT = 600.0  # seconds; what takes longer hangs
 
 Record = dict[str, Any]
 
@@ -77,18 +77,16 @@ def find(name: str, places: str = PLACES) -> str:
 
 
 def client_env() -> dict[str, str]:
-    """For everything that is not measured: the C library, whoever serves the server."""
+    """For everything that is not measured: no preload, whoever serves the server."""
     return {**Contender("client", None).environment(), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def run_client(
-    command: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None, stdin: Stream = subprocess.DEVNULL
-) -> str:
+def run_client(command: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> str:
     """What a load tool, or another helper of a run, writes; an error when it fails."""
     try:
         done = subprocess.run(
-            command, cwd=cwd, env=env or client_env(), stdin=stdin, capture_output=True, text=True, errors="replace",
-            timeout=CLIENT_SECONDS, check=False,
+            command, cwd=cwd, env=env or client_env(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=TIMEOUT, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise RunError(f"{command[0]} hangs") from error
@@ -117,8 +115,9 @@ def measure_to_end(
     log = job.workdir / "output"
     with log.open("wb") as output:
         done = run_watched(
-            command, {**job.env, **(env or {})}, cwd=job.workdir, stdin=stdin, stdout=output, stderr=subprocess.STDOUT
-        )
+            command, {**job.env, **(env or {})}, cwd=job.workdir, stdin=stdin, stdout=output,
+            stderr=subprocess.STDOUT, timeout=TIMEOUT,
+        )  # fmt: skip
     if done.code != 0:
         raise RunError(f"{command[0]} ended with {done.code}: {tail(log)}")
     refuse_warnings(job, log)

@@ -7,13 +7,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakozuna_lab import RunError
 from hakozuna_lab.programs.program import Job, Record, refuse_warnings, tail
-from hakozuna_lab.watch import Watch, read, rss_kib, tree
+from hakozuna_lab.watch import Watch, read, rss_kib, signal_all, tree
 
 IDLE_SECONDS = 2.0
 START_SECONDS = 30
@@ -85,9 +85,7 @@ def running(
         raise RunError(f"{command[0]} did not end when it was told to") from error
     finally:
         if process.poll() is None:
-            for pid in reversed(tree(process.pid)):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            signal_all(tree(process.pid), signal.SIGKILL)
             process.wait()
 
 
