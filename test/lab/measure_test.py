@@ -118,10 +118,10 @@ def hz(*args: object, **more: Any) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_program() -> None:
-    done = hz("--pairs", 3, "--", "sh", "-c", "sleep 0.2; echo said")
+    done = hz("--pairs", 2, "--", "sh", "-c", "sleep 0.2; echo said")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("sh -c 'sleep 0.2; echo said'\n")
-    assert f"calls the malloc of {LIBRARY} (3 runs looked at)" in done.stdout
+    assert f"calls the malloc of {LIBRARY} (2 runs looked at)" in done.stdout
     assert "build/measure.log" in done.stderr
     log = (ROOT / "build/measure.log").read_text(encoding="utf-8").splitlines()
     assert log[:4] == ["--- pair 1, without", "said", "--- pair 1, with", "said"]
@@ -145,12 +145,6 @@ def test_different_exit_codes_are_a_failure() -> None:
     done = hz("--pairs", 1, "sh", "-c", "case $LD_PRELOAD in *hakozuna*) exit 4 ;; esac")
     assert done.returncode == 1
     assert "EXIT CODES DIFFER: without 0, with 4" in done.stdout
-
-
-def test_our_library_in_ld_preload_already() -> None:
-    done = hz("--pairs", 1, "sleep", "0.3", env={"LD_PRELOAD": str(LIBRARY)})
-    assert done.returncode == 1
-    assert "no run without us" in done.stderr
 
 
 @pytest.mark.parametrize(
