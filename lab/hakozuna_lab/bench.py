@@ -3,10 +3,9 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -17,6 +16,7 @@ from hakozuna_lab.machine import load, prepare
 from hakozuna_lab.paths import LANE, RESULTS
 from hakozuna_lab.peer_list import PEERS
 from hakozuna_lab.peers import find, find_peers
+from hakozuna_lab.programs import PROGRAMS
 from hakozuna_lab.progress import Progress
 from hakozuna_lab.rows import better_settings, make_rows
 from hakozuna_lab.runner import Runner
@@ -36,12 +36,6 @@ class Request:
     runs: int | None = None
     seed: int | None = None
     out: Path | None = None
-
-
-def all_programs() -> Mapping[str, Any]:
-    from hakozuna_lab.programs import PROGRAMS
-
-    return PROGRAMS
 
 
 def find_contenders(request: Request) -> list[Contender]:
@@ -66,9 +60,9 @@ def say_who_is_missing(contenders: Sequence[Contender]) -> None:
 
 def main(request: Request, arguments: Sequence[str]) -> None:
     contenders = find_contenders(request)
-    lanes, programs = catalogue.read(LANE), all_programs()
+    lanes = catalogue.read(LANE)
     wish = request.wish
-    cells = choose(wish, lanes, programs)
+    cells = choose(wish, lanes, PROGRAMS)
     selection = Selection(
         lanes=list(dict.fromkeys(cell.name for cell in cells)),
         threads=sorted({cell.threads for cell in cells if cell.threads}),
@@ -79,7 +73,7 @@ def main(request: Request, arguments: Sequence[str]) -> None:
         seed=request.seed,
     )
     name = "quick" if wish.quick else wish.sweep or ("full" if wish.full else "bench")
-    runner = Runner(lanes, programs, LANE, request.seed)
+    runner = Runner(lanes, PROGRAMS, LANE, request.seed)
     command = shlex.join(["hz", "bench", *arguments])
     results = begin(name, contenders, selection, runner, command, request.out)
     measure_all(results, contenders, runner)
@@ -90,7 +84,7 @@ def go_on(path: Path | None) -> None:
     results = load_results(path or latest())
     if results.end:
         raise LabError(f"{results.path} is complete")
-    runner = Runner(catalogue.read(LANE), all_programs(), LANE, results.header.selection.seed)
+    runner = Runner(catalogue.read(LANE), PROGRAMS, LANE, results.header.selection.seed)
     contenders = resume(results, runner)
     cut_half_line(results.path)
     measure_all(results, contenders, runner)

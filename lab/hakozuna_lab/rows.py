@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hakozuna_lab.stats import Estimate, Quartiles, Verdict, median_interval, quartiles, verdict
+from hakozuna_lab.stats import FEWEST, Estimate, Quartiles, Verdict, median_interval, quartiles, verdict
 from hakozuna_lab.store import Results, Run
 
 Rounds = dict[int, Run]  # of one contender in one cell: the run that counts in each round
@@ -103,7 +103,8 @@ def row(cell: str, name: str, rounds: Rounds, first: Rounds) -> Row:
     if not ratios:
         return result
     estimate = median_interval(ratios)
-    return replace(result, ratio=estimate, ratio_quartiles=quartiles(ratios), verdict=verdict(estimate))
+    judged = verdict(estimate) if len(ratios) >= FEWEST else "refused"
+    return replace(result, ratio=estimate, ratio_quartiles=quartiles(ratios), verdict=judged)
 
 
 def make_rows(results: Results, first: str = "") -> list[Row]:

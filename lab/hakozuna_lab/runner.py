@@ -14,6 +14,7 @@ from typing import Any
 from hakozuna_lab import LabError, RunError, catalogue
 from hakozuna_lab.catalogue import Catalogue
 from hakozuna_lab.contender import Contender
+from hakozuna_lab.programs.program import Program
 from hakozuna_lab.store import Cell
 
 Record = dict[str, Any]
@@ -23,7 +24,7 @@ TIMEOUT = 600.0  # seconds; the slowest lane under the slowest peer needs a minu
 @dataclass(frozen=True)
 class Runner:
     lanes: Catalogue
-    programs: Mapping[str, Any]  # hakozuna_lab.programs.PROGRAMS, or none
+    programs: Mapping[str, Program]
     lane_program: Path
     seed: int | None = None
     timeout: float = TIMEOUT
@@ -33,9 +34,9 @@ class Runner:
         if cell.kind == "lane":
             record = self.run_lane(cell, contender)
             catalogue.check(self.lanes, cell, record)
+            contender.check(record)
         else:
             record = self.run_program(cell, contender)
-        contender.check(record)
         return record
 
     def run_lane(self, cell: Cell, contender: Contender) -> Record:
@@ -67,7 +68,7 @@ class Runner:
     def run_program(self, cell: Cell, contender: Contender) -> Record:
         program = self.programs[cell.name.partition("/")[0]]
         with tempfile.TemporaryDirectory(prefix="hz-lab-") as workdir:
-            return dict(program.run(contender, cell.name, Path(workdir)))
+            return program.run(contender, cell.name, Path(workdir))
 
 
 def lane_arguments(lanes: Catalogue, cell: Cell, seed: int | None) -> list[str]:

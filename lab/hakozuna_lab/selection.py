@@ -3,10 +3,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hakozuna_lab import LabError
 from hakozuna_lab.catalogue import Catalogue, Lane, select
+from hakozuna_lab.programs.program import Program
 from hakozuna_lab.store import Cell
 
 THREADS = (2, 16)
@@ -41,7 +41,7 @@ class Wish:
     touched: bool = True
 
 
-def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Any]) -> list[Cell]:
+def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> list[Cell]:
     if wish.quick and wish != Wish(quick=True):
         raise LabError("--quick has its own selection: no lanes and no options that choose cells beside it")
     if wish.full and wish.sweep:
@@ -95,11 +95,11 @@ def refuse_sweep(lane: Lane, sweep: str) -> None:
         raise LabError(f"{lane.lane} has no remote percentage: no sweep of it")
 
 
-def is_program(word: str, programs: Mapping[str, Any]) -> bool:
+def is_program(word: str, programs: Mapping[str, Program]) -> bool:
     return word == "programs" or word.partition("/")[0] in programs
 
 
-def program_cells(words: Iterable[str], programs: Mapping[str, Any]) -> list[Cell]:
+def program_cells(words: Iterable[str], programs: Mapping[str, Program]) -> list[Cell]:
     """`programs` means all that are there; one that is named must be there."""
     names: list[str] = []
     for word in words:

@@ -28,14 +28,17 @@ def measure(out: Path, *arguments: str) -> None:
 
 def test_records_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "x.jsonl"
-    measure(out, "--env", 'other=FAKE={"ops_per_s": 1e6}', "--seed", "5", "--iterations", "9")
+    measure(out, "--env", 'other=FAKE={"ops_per_s": 1e6}', "--seed", "5", "--iterations", "9", "--runs", "5")
     results = load(out)
-    assert [run.contender for run in results.runs] == ["mine", "other"] * 2 + ["other", "mine"] * 2
+    assert [run.contender for run in results.runs] == (["mine", "other"] * 2 + ["other", "mine"] * 2) * 2 + [
+        *("mine", "other"),
+        *("mine", "other"),
+    ]
     assert {run.record["definition"]["iterations"] for run in results.runs} == {9}
     assert {run.record["seed"] for run in results.runs} == {5}
     assert results.end is not None and results.end.repeated == 0
     header = results.header
-    assert (header.selection.first, header.selection.runs, header.flags) == ("mine", 2, "made up")
+    assert (header.selection.first, header.selection.runs, header.flags) == ("mine", 5, "made up")
     assert [Path(c.library).name for c in header.contenders] == ["libhakozuna-mine.so", "libhakozuna-other.so"]
     assert header.contenders[0].sha256 != header.contenders[1].sha256
     printed = capsys.readouterr().out

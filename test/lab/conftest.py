@@ -38,7 +38,7 @@ def tree(tmp_path: Path, lane: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (ab, bench):
         monkeypatch.setattr(module, "LANE", lane)
         monkeypatch.setattr(module, "prepare", lambda: None)
-    monkeypatch.setattr(bench, "all_programs", dict)
+    monkeypatch.setattr(bench, "PROGRAMS", {})
     monkeypatch.setattr(bench, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(inventory, "RESULTS", tmp_path / "results")
     return tmp_path

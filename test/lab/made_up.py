@@ -12,7 +12,7 @@ NAMES = [
     *("hz3", "hz3-fast", "glibc", "jemalloc-5.3.1", "tcmalloc_minimal", "mimalloc2", "mimalloc3", "mimalloc3+nothp"),
     *("scudo", "snmalloc", "rpmalloc"),
 ]
-ROUNDS = 4
+ROUNDS = 6
 CELLS = [
     *(Cell("lane", lane, 2, "fair") for lane in ("guard_r0", "guard_r50", "guard_r90")),
     *(Cell("lane", "guard_r50", threads, "fair") for threads in (1, 16)),

@@ -77,7 +77,7 @@ def test_warnings(tmp_path: Path) -> None:
     object.__setattr__(files[1].runs[2], "disturbed", True)
     assert report.warnings(files) == [
         "a.jsonl was interrupted; what is there is shown",
-        "in b.jsonl others disturbed 1 of the 4 runs that count",
+        "in b.jsonl others disturbed 1 of the 6 runs that count",
         "hz3 is not the same library in all files",
     ]
 
@@ -95,7 +95,7 @@ def test_every_cell_has_its_rows_and_pictures(page: Path) -> None:
             assert f"<tr><td>{cell.id}<td>{line}<" in text
     for one in map(made_up.contender, made_up.NAMES):
         assert one.sha256 in text
-    assert "1 of 309 runs disturbed" in text
+    assert "1 of 463 runs disturbed" in text
     assert "git checkout c0ffee\n./hz bench --quick\n./hz report\n" in text
 
 

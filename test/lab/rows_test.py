@@ -27,12 +27,18 @@ def rows(*runs: Run) -> dict[str, Row]:
 
 
 def test_numbers() -> None:
-    made = rows(*series("mine", 10, 30, 20), *series("peer", 5, 10, 10))
-    assert made["mine"].speed == Quartiles(15e6, 20e6, 25e6)
+    made = rows(*series("mine", 10, 30, 20, 20, 20), *series("peer", 5, 10, 10, 10, 2))
+    assert made["mine"].speed == Quartiles(20e6, 20e6, 20e6)
     assert (made["mine"].ratio, made["mine"].verdict) == (None, None)
-    assert made["peer"].ratio == Estimate(2, 2, 3)
-    assert made["peer"].ratio_quartiles == Quartiles(2, 2, 2.5)
+    assert made["peer"].ratio is not None
+    assert (made["peer"].ratio.median, made["peer"].ratio.low) == (2, 2)
+    assert made["peer"].ratio_quartiles == Quartiles(2, 2, 3)
     assert made["peer"].verdict == "ahead"
+
+
+def test_no_verdict_on_a_few_pairs() -> None:
+    few = rows(*series("mine", *[8] * 5), *series("peer", *[4] * 5, dirty=(1,)))["peer"]
+    assert (few.verdict, few.ratio) == ("refused", Estimate(2, 2, 2))
 
 
 def test_memory_is_without_the_harness_except_after() -> None:
@@ -74,7 +80,7 @@ def test_disturbed_counts_and_shows() -> None:
 
 
 def test_the_better_setting_counts() -> None:
-    runs = [*series("mine", 8), *series("peer", 4), *series("peer+nothp", 16)]
+    runs = [*series("mine", *[8] * 5), *series("peer", *[4] * 5), *series("peer+nothp", *[16] * 5)]
     made = make_rows(results(*runs, names=("mine", "peer", "peer+nothp")))
     assert [row.contender for row in made] == ["mine", "peer", "peer+nothp"]
     assert [(row.contender, row.verdict) for row in better_settings(made)] == [
@@ -84,18 +90,19 @@ def test_the_better_setting_counts() -> None:
 
 
 def test_another_may_be_judged() -> None:
-    made = make_rows(results(*series("mine", 8), *series("peer", 4)), "peer")
+    made = make_rows(results(*series("mine", *[8] * 5), *series("peer", *[4] * 5)), "peer")
     assert [(row.contender, row.verdict) for row in made] == [("mine", "behind"), ("peer", None)]
 
 
 def test_markdown() -> None:
-    text = markdown(list(rows(*series("mine", 10, 20), *series("peer", 5, 10, dirty=(1,))).values()), "mine")
+    peer_runs = series("peer", *[5] * 5, 1, dirty=(5,))
+    text = markdown(list(rows(*series("mine", *[10, 10, 20] * 2), *peer_runs).values()), "mine")
     head, _, mine, peer = text.splitlines()
     assert head == "| " + " | ".join(headings("mine")) + " |"
-    assert mine == ("| guard_r0/T2/fair | mine | 15.00 M (12.50 M..17.50 M) | - | - | 4.0 | 2.0 | 1.5 | 2 | 0 | 0 |")
+    assert mine == ("| guard_r0/T2/fair | mine | 10.00 M (10.00 M..17.50 M) | - | - | 4.0 | 2.0 | 1.5 | 6 | 0 | 0 |")
     assert peer == (
-        "| guard_r0/T2/fair | peer | 5.00 M (5.00 M..5.00 M) | 2.000 [2.000..2.000] | ahead "
-        "| 4.0 | 2.0 | 1.5 | 2 | 1 | 0 |"
+        "| guard_r0/T2/fair | peer | 5.00 M (5.00 M..5.00 M) | 2.000 [2.000..4.000] | ahead "
+        "| 4.0 | 2.0 | 1.5 | 6 | 1 | 0 |"
     )
 
 

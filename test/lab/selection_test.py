@@ -1,29 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What words of the command line mean, and that what is chosen unasked exists in the real catalogue."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hakozuna_lab import LabError, catalogue
 from hakozuna_lab.ab import LANES
 from hakozuna_lab.paths import LANE
+from hakozuna_lab.programs.program import Program
 from hakozuna_lab.selection import QUICK, SWEEP_LANES, USUAL_LANES, Wish, choose
 
 
-@dataclass
-class FakeProgram:
-    cells: list[str]
-    reason: str | None = None
-
-    def available(self) -> str | None:
-        return self.reason
+def program(name: str, cases: tuple[str, ...], *needs: str) -> Program:
+    return Program(name, cases, needs, version=lambda: "1", work=lambda job: {})
 
 
-PROGRAMS = {
-    "redis": FakeProgram(["redis/set", "redis/get"]),
-    "nginx": FakeProgram(["nginx/small"], "nginx is not installed"),
-}
+PROGRAMS = {"redis": program("redis", ("set", "get")), "nginx": program("nginx", ("small",), "no-such-command")}
 
 
 def ids(lane: Path, wish: Wish) -> list[str]:
@@ -104,7 +96,7 @@ def test_programs(lane: Path) -> None:
         ),
     ) == ["redis/set", "redis/get"]
     for word, message in (
-        ("nginx", "nginx is not installed"),
+        ("nginx", "nginx: no-such-command missing"),
         ("redis/x", "no case 'x'"),
         ("mysql", "no lane 'mysql'"),
     ):
