@@ -126,7 +126,8 @@ def show(results: Results) -> None:
     document.write_text(text, encoding="utf-8")
     if sys.stdout.isatty():
         console = Console()
-        console.print(tables.rich_table(rows, first))
+        for table in tables.rich_tables(rows, first, console.width >= 110):
+            console.print(table, "")
         console.print(tables.verdict_counts(rows, first))
     else:
         print(text)

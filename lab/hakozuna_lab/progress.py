@@ -11,6 +11,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
 
 from hakozuna_lab.schedule import Task
 from hakozuna_lab.store import Run
@@ -52,8 +53,16 @@ class Progress:
         self.began = time.monotonic()
         self.ran = False
         console = Console(stderr=True)
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}")
-        self.bar = RichProgress(*columns, console=console, auto_refresh=False) if console.is_terminal else None
+        # What is cut where there is little room is the last run.
+        columns = (
+            BarColumn(10),
+            MofNCompleteColumn(table_column=Column(min_width=len(f"{self.total}/{self.total}"), no_wrap=True)),
+            TextColumn("{task.fields[left]}", table_column=Column(min_width=19, no_wrap=True)),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        )
+        self.bar = (
+            RichProgress(*columns, console=console, auto_refresh=False, expand=True) if console.is_terminal else None
+        )
         self.task = self.bar.add_task("", total=self.total, left="") if self.bar else None
 
     def __enter__(self) -> "Progress":

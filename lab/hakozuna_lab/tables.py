@@ -78,15 +78,39 @@ def markdown(rows: Sequence[Row], first: str) -> str:
     return markdown_table(headings(first), [fields(row) for row in rows])
 
 
-def rich_table(rows: Sequence[Row], first: str) -> Table:
-    table = Table()
-    for heading in headings(first):
-        table.add_column(heading, overflow="fold", justify="left" if heading in ("cell", "allocator") else "right")
-    for before, row in zip([None, *rows], rows, strict=False):
-        if before and before.cell != row.cell:
-            table.add_section()
-        table.add_row(*fields(row), style=STYLES[row.verdict] if row.verdict else "bold")
-    return table
+def rich_tables(rows: Sequence[Row], first: str, wide: bool) -> list[Table]:
+    """One per cell, with columns at the same places, for a terminal; a narrow one gets medians only."""
+    tables: dict[str, Table] = {}
+    for row in rows:
+        if row.cell not in tables:
+            table = Table(
+                title=f"{row.cell}, memory in MiB",
+                title_justify="left",
+                title_style="bold",
+                box=None,
+                padding=(0, 1, 0, 0),
+            )
+            table.add_column("allocator", min_width=26 if wide else 18)
+            table.add_column("ops/s", min_width=34 if wide else 9, justify="right")
+            table.add_column(f"{first}/this", min_width=21 if wide else 6, justify="right")
+            table.add_column("", min_width=7)
+            table.add_column(f"{'peak':>6}{'idle':>6}{'after':>6}", min_width=18)
+            table.add_column("")
+            tables[row.cell] = table
+        tables[row.cell].add_row(*terminal_fields(row, wide), style=STYLES[row.verdict] if row.verdict else "bold")
+    return list(tables.values())
+
+
+def terminal_fields(row: Row, wide: bool) -> list[str]:
+    memory = "".join(f"{number(kib, 1024, 1):>6}" for kib in (row.peak_kib, row.idle_kib, row.after_kib))
+    counts = ((row.dirty, "dirty"), (row.disturbed, "disturbed"))
+    notes = [f"failed: {row.failed}"] if row.failed else [f"{count} {word}" for count, word in counts if count]
+    if wide:
+        numbers = [spread(row.speed), interval(row.ratio)]
+    else:
+        numbers = [operations(row.speed.median) if row.speed else "refused"]
+        numbers += [number(row.ratio.median if row.ratio else None, digits=3)]
+    return [row.contender, *numbers, row.verdict or "", memory, ", ".join(notes)]
 
 
 def verdict_counts(rows: Sequence[Row], first: str) -> str:

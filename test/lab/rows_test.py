@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From runs to rows and tables: known numbers; dirty and failed runs refuse theirs and are shown."""
 
+import io
 from pathlib import Path
 
 import fakes
@@ -8,9 +9,11 @@ import pytest
 from hakozuna_lab.rows import Row, better_settings, make_rows
 from hakozuna_lab.stats import Estimate, Quartiles
 from hakozuna_lab.store import Cell, End, Results, Run
-from hakozuna_lab.tables import conditions, headings, markdown, operations, verdict_counts
+from hakozuna_lab.tables import conditions, headings, markdown, operations, rich_tables, verdict_counts
+from rich.console import Console
 
 CELL = Cell("lane", "guard_r0", 2, "fair")
+NAMES = ("mine", "peer", "other")
 
 
 def results(*runs: Run, names: tuple[str, ...] = ("mine", "peer")) -> Results:
@@ -111,6 +114,26 @@ def test_refused_rows_are_shown() -> None:
     made = list(rows(*series("mine", 10), crash).values())
     assert "| peer | failed: ended / by SIGSEGV | - | refused | - | - | - | 1 | 0 | 0 |" in markdown(made, "mine")
     assert verdict_counts(made, "mine").endswith("ahead 0, level 0, behind 0, refused 1")
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_tables_for_a_terminal(wide: bool) -> None:
+    crash = fakes.run(CELL, "other", 0, {"failed": "ended by SIGSEGV"})
+    noisy = fakes.run(CELL, "peer", 0, fakes.record(5), disturbed=True)
+    made = make_rows(results(*series("mine", *[10] * 5), noisy, *series("peer", *[5] * 6)[1:], crash, names=NAMES))
+    console = Console(width=140 if wide else 80, file=io.StringIO())
+    (table,) = rich_tables(made, "mine", wide)
+    console.print(table)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.splitlines()[0].strip() == "guard_r0/T2/fair, memory in MiB"
+    for line, words in (
+        ("mine", ["10.00 M", "4.0", "2.0", "1.5"]),
+        ("peer", ["5.00 M", "2.000", "ahead", "1 disturbed"]),
+        ("other", ["refused", "failed: ended"]),
+    ):
+        found = next(row for row in text.splitlines() if row.startswith(line))
+        assert all(word in found for word in words)
+    assert ("(5.00 M..5.00 M)" in text) == ("[2.000..2.000]" in text) == wide
 
 
 def test_conditions() -> None:
