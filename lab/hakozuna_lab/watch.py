@@ -16,7 +16,7 @@ from hakozuna_lab import LabError
 from hakozuna_lab.proof import ProofError, malloc_file, program_of
 
 INTERVAL = 0.05
-# Until a first program is seen, and no longer than one interval: a short program must be caught at work.
+# Until a first program is seen: a short one must be caught at work.
 FIRST_INTERVAL = 0.002
 
 
@@ -91,8 +91,8 @@ class Watch:
         try:
             while not self._stop.is_set():
                 self._look()
-                waiting = not self.served and time.perf_counter() - self.started < self._interval
-                self._stop.wait(FIRST_INTERVAL if waiting else self._interval)
+                seen = self.served or self.unproven
+                self._stop.wait(self._interval if seen else FIRST_INTERVAL)
             self._look()
         except Exception as error:
             self._failure = error  # for whoever waits for the numbers

@@ -62,7 +62,8 @@ def test_record(cell: str, folder: Path) -> None:
     assert record["ops"] >= 1
     assert record["ops_per_s"] == pytest.approx(record["ops"] / record["seconds"])
     assert Path(record["allocator_file"]) == OURS.library
-    assert record["rss_peak_kib"] >= max(kib for _, kib in record["rss_series"]) > 1000
+    assert record["rss_peak_kib"] >= max(kib for _, kib in record["rss_series"]) > 0
+    assert record["rss_peak_kib"] > 1000
     if cell.startswith(WITH_LATENCY):
         latency = record["latency_ms"]
         assert 0 <= latency["p50"] <= latency["p95"] <= latency["p99"]
@@ -79,10 +80,10 @@ def test_the_c_library_serves_a_program_that_is_linked_with_another(folder: Path
 
 def test_more_work_is_more_operations(folder: Path) -> None:
     operations = []
-    for scale in (0.002, 0.004):
+    for scale in (0.01, 0.02):
         (folder / str(scale)).mkdir()
         operations.append(run("sqlite3/index", C_LIBRARY, folder / str(scale), scale)["ops"])
-    assert operations == [1200, 2400]
+    assert operations == [6000, 12000]
 
 
 @pytest.mark.parametrize("cell", ["sqlite3/index", "redis/set"])
