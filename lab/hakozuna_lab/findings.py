@@ -13,6 +13,7 @@ from hakozuna_lab.stats import LEVEL, Estimate, median_interval, verdict
 from hakozuna_lab.watch import Watch
 
 TOO_SHORT = 0.1  # seconds; below, the start of a program is most of what is measured
+BEFORE_CTRL_C = 0.1  # seconds
 ENOUGH_PAIRS = 3  # fewer give no interval
 
 
@@ -29,8 +30,8 @@ class Measured:
 
     @property
     def end_kib(self) -> int:
-        """The resident set when Ctrl-C came, or at the end."""
-        until = self.seconds if self.interrupted is None else self.interrupted
+        """The resident set when Ctrl-C came, or at the end. The program may hear of Ctrl-C before we do."""
+        until = self.seconds if self.interrupted is None else self.interrupted - BEFORE_CTRL_C
         return next((kib for at, kib in reversed(self.watch.series) if at <= until), 0)
 
     @property
