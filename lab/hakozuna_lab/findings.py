@@ -9,12 +9,11 @@ from pathlib import Path
 
 from hakozuna_lab import LabError
 from hakozuna_lab.machine import DISTURBED
-from hakozuna_lab.stats import LEVEL, Estimate, median_interval, verdict
+from hakozuna_lab.stats import FEWEST, LEVEL, Estimate, median_interval, verdict
 from hakozuna_lab.watch import Watch
 
 TOO_SHORT = 0.1  # seconds; below, the start of a program is most of what is measured
 BEFORE_CTRL_C = 0.1  # seconds
-ENOUGH_PAIRS = 3  # fewer give no interval
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def memory_in_words(line: str, pairs: Sequence[Pair]) -> str:
 def in_words(line: str, what: str, words: tuple[str, str], estimate: Estimate | None, pairs: int) -> str:
     if estimate is None:
         return f"no {what} to compare"
-    if pairs < ENOUGH_PAIRS:
+    if pairs < FEWEST:
         return f"too few pairs to judge the {what}"
     taken = f"{line} takes {estimate.median:.2f} of the {what}"
     if (side := verdict(estimate)) != "level":
