@@ -25,6 +25,11 @@
 #include "support/rss.hpp"
 #include "unit/sanitizers.hpp"
 
+#ifdef HZ_TSAN
+// A child of fork starts its own background purger; without this ThreadSanitizer ends any child that starts a thread.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
 namespace hz_test {
 namespace {
 
