@@ -420,7 +420,11 @@ TYPED_TEST(LineContract, MemoryComesBack) {
     blocks.clear();
     const std::uint64_t purged = this->Stats().bytes_purged;
     const bool told = Heap::trim(0);
-    EXPECT_EQ(this->Stats().bytes_purged > purged, told) << "true if, and only if, pages were given back";
+    if (told) {
+      EXPECT_GT(this->Stats().bytes_purged, purged);
+    } else {
+      EXPECT_EQ(0u, this->Stats().bytes_dirty) << "false only if the purger was quicker";
+    }
     if (!kSanitized) {
       EXPECT_LE(RssBytes(), before + 8 * hz::kMiB) << "round " << round;
     }
