@@ -55,14 +55,15 @@ def matches(lane: Lane, pattern: str) -> bool:
     return pattern == lane.family or (pattern == "guard" and lane.guard) or fnmatch.fnmatchcase(lane.lane, pattern)
 
 
-def expected_definition(lane: Lane, cell: Cell) -> dict[str, int | float | str]:
+def iterations_key(lane: Lane, mode: str) -> str:
     """Some lanes have a number of iterations of their own for a mode."""
+    own = f"iterations_{mode}"
+    return own if own in lane.definition else "iterations"
+
+
+def expected_definition(lane: Lane, cell: Cell) -> dict[str, int | float | str]:
     definition = dict(lane.definition)
-    iterations = f"iterations_{cell.mode}"
-    for key, value in (
-        ("remote_percent", cell.remote),
-        (iterations if iterations in definition else "iterations", cell.iterations),
-    ):
+    for key, value in (("remote_percent", cell.remote), (iterations_key(lane, cell.mode), cell.iterations)):
         if value is not None:
             definition[key] = value
     return definition

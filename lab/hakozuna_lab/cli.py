@@ -69,6 +69,9 @@ def bench(
     threads: Threads = "",
     mode: Annotated[Mode | None, typer.Option(help="fair unless --full")] = None,
     iterations: Iterations = None,
+    equal_work: Annotated[
+        bool, typer.Option("--equal-work", help="more than 2 threads share the iterations of 2")
+    ] = False,
     untouched: Annotated[bool, typer.Option("--untouched", help="do not write into the blocks")] = False,
     seed: Seed = None,
     out: Out = None,
@@ -93,6 +96,7 @@ def bench(
         modes=(mode or (Mode.BOTH if full else Mode.FAIR)).names,
         sweep=sweep or "",
         iterations=iterations,
+        equal_work=equal_work,
         touched=not untouched,
     )
     request = command.Request(wish, words(lines), words(peers), peer or [], env or [], runs, seed, out)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hakozuna_lab import LabError
-from hakozuna_lab.catalogue import Catalogue, Lane, select
+from hakozuna_lab.catalogue import Catalogue, Lane, iterations_key, select
 from hakozuna_lab.programs.program import Program
 from hakozuna_lab.store import Cell
 
@@ -38,6 +38,7 @@ class Wish:
     modes: tuple[str, ...] = ("fair",)
     sweep: str = ""
     iterations: int | None = None
+    equal_work: bool = False  # above two threads, the iterations of two shared among all
     touched: bool = True
 
 
@@ -46,6 +47,8 @@ def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> lis
         raise LabError("--quick has its own selection: no lanes and no options that choose cells beside it")
     if wish.full and wish.sweep:
         raise LabError("--full and --sweep exclude each other")
+    if wish.equal_work and wish.iterations:
+        raise LabError("--equal-work and --iterations exclude each other")
     if wish.quick:
         return [lane_cell(lanes, lane, threads, iterations) for lane, threads, iterations in QUICK]
     program_words = [word for word in wish.words if is_program(word, programs)]
@@ -71,7 +74,7 @@ def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:
         threads = SWEEPS["threads"] if wish.sweep == "threads" else wish.threads or THREADS
         remotes = SWEEPS["remote"] if wish.sweep == "remote" else (None,)
         cells += [
-            Cell("lane", lane.lane, count, mode, remote, applicable_iterations(lane, wish), wish.touched)
+            Cell("lane", lane.lane, count, mode, remote, iterations(lane, mode, count, wish), wish.touched)
             for count in ([lane.threads] if lane.threads else threads)
             for mode in (mode for mode in lane.modes if mode in wish.modes)
             for remote in remotes
@@ -81,9 +84,14 @@ def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:
     return cells
 
 
-def applicable_iterations(lane: Lane, wish: Wish) -> int | None:
-    """A lane that is not made of iterations (it runs for a time, say) is left as it is."""
-    return wish.iterations if "iterations" in lane.definition else None
+def iterations(lane: Lane, mode: str, threads: int, wish: Wish) -> int | None:
+    """Per thread, None for the lane's own. One that is not made of iterations (it runs for a time, say) is left as it
+    is."""
+    if "iterations" not in lane.definition:
+        return None
+    if wish.equal_work and not lane.threads and threads > min(THREADS):
+        return max(1, int(lane.definition[iterations_key(lane, mode)]) * min(THREADS) // threads)
+    return wish.iterations
 
 
 def refuse_sweep(lane: Lane, sweep: str) -> None:

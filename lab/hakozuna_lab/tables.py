@@ -12,6 +12,7 @@ from hakozuna_lab.rows import Row
 from hakozuna_lab.stats import Estimate, Quartiles
 from hakozuna_lab.store import Cell, Results, Run
 
+MANY = 12  # cells that are listed one by one
 STYLES = {"ahead": "green", "behind": "red", "level": "", "refused": "yellow"}
 
 
@@ -120,7 +121,9 @@ def verdict_counts(rows: Sequence[Row], first: str) -> str:
 
 
 def iterations(cells: Sequence[Cell]) -> str:
-    changed = sorted({f"{cell.name} {cell.iterations}" for cell in cells if cell.iterations is not None})
+    changed = sorted(f"{cell.id} {cell.iterations}" for cell in cells if cell.iterations is not None)
+    if len(changed) > MANY:
+        return f"as the command says in {len(changed)} cells, as the lanes define them in {len(cells) - len(changed)}"
     return ", ".join(changed) or "as the lanes define them"
 
 

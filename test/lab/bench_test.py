@@ -43,7 +43,7 @@ def test_records_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert header.contenders[0].sha256 != header.contenders[1].sha256
     printed = capsys.readouterr().out
     assert "| main_r50/T2/fair | other | 1.00 M (1.00 M..1.00 M) | 2.000 [2.000..2.000] | ahead |" in printed
-    assert "iterations per thread: guard_r50 9, main_r50 9" in printed
+    assert "iterations per thread: guard_r50/T2/fair 9, main_r50/T2/fair 9" in printed
     assert (tmp_path / "x.md").read_text(encoding="utf-8") + "\n" == printed
 
 

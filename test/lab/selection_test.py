@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from hakozuna_lab import LabError, catalogue
 from hakozuna_lab.ab import LANES
+from hakozuna_lab.catalogue import Lane
 from hakozuna_lab.paths import LANE
 from hakozuna_lab.programs.program import Program
-from hakozuna_lab.selection import QUICK, SWEEP_LANES, USUAL_LANES, Wish, choose
+from hakozuna_lab.selection import QUICK, SWEEP_LANES, USUAL_LANES, Wish, choose, lane_cells
 
 
 def program(name: str, cases: tuple[str, ...], *needs: str) -> Program:
@@ -62,6 +63,19 @@ def test_iterations_go_to_lanes_that_are_made_of_them(lane: Path) -> None:
         {},
     )
     assert [cell.iterations for cell in cells] == [7, None]
+
+
+def test_equal_work(lane: Path) -> None:
+    cells = choose(Wish(("main_r50", "solo"), threads=(1, 2, 16), equal_work=True), catalogue.read(lane), {})
+    assert [(cell.threads, cell.iterations) for cell in cells] == [(1, None), (2, None), (16, 125), (1, None)]
+    with pytest.raises(LabError, match="exclude each other"):
+        ids(lane, Wish(equal_work=True, iterations=7))
+
+
+def test_iterations_of_a_mode_are_what_is_shared() -> None:
+    lane = Lane("x", "interleaved", 0, ["fair", "upstream"], False, {"iterations": 800, "iterations_upstream": 80})
+    made = lane_cells([lane], Wish(threads=(16,), modes=("fair", "upstream"), equal_work=True))
+    assert [cell.iterations for cell in made] == [100, 10]
 
 
 def test_sweeps(lane: Path) -> None:
