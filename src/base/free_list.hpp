@@ -24,13 +24,25 @@ struct Chain {
   FreeSlot* last = nullptr;
   unsigned count = 0;
 
-  HZ_INLINE void push(FreeSlot* slot) {
+  HZ_INLINE void push(void* p) {
+    auto* slot = static_cast<FreeSlot*>(p);
     slot->next = first;
     if (first == nullptr) last = slot;
     // A fork may copy a chain that another thread is building: whatever `first` shows is whole.
     std::atomic_signal_fence(std::memory_order_release);
     first = slot;
     ++count;
+  }
+
+  // Moves at most `n` of them to `out`; how many.
+  unsigned take(void** out, unsigned n) {
+    unsigned taken = 0;
+    for (; taken < n && count != 0; --count) {
+      out[taken++] = first;
+      if (count != 1) first = first->next;
+    }
+    if (count == 0) first = nullptr;
+    return taken;
   }
 };
 

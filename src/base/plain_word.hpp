@@ -13,6 +13,9 @@ namespace hz {
 template <class T>
 class OwnerWord {
  public:
+  constexpr OwnerWord() = default;
+  constexpr explicit OwnerWord(T value) : value_(value) {}
+
   // Owner only.
   HZ_INLINE T add(T delta) {
     if constexpr (kThreadSanitizer) {

@@ -40,7 +40,7 @@ inline constexpr unsigned kBins = kLastBin + 1;
 struct ClassTables {
   std::array<std::uint8_t, kTableMax / kMinAlign> bin_of{};  // by (size - 1) / 16
   std::array<std::uint32_t, kBins> size{};
-  std::array<std::uint32_t, kBins> reciprocal{};  // ceil(2^32 / size), sizes of one granule at most
+  std::array<std::uint32_t, kBins + 1> reciprocal{};  // ceil(2^32 / size), sizes of one granule at most
 };
 
 consteval ClassTables make_class_tables() {

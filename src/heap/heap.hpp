@@ -46,11 +46,13 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
-    if (HZ_UNLIKELY(local > kLastBin)) return free_elsewhere(block);
+    if constexpr (Route::kOwned) {
+      if (HZ_UNLIKELY(local > kLastBin)) return free_elsewhere(block);
+    }
     const Bin bin = static_cast<Bin>(local);
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
     Guard::on_free(t.guard, block);
-    if (HZ_UNLIKELY(!Front::admit(t.front, bin))) {
+    if (HZ_UNLIKELY(!Front::admit(t.front, bin, block))) {
       Front::turn_away(t.front, bin);
       Guard::on_alloc(block);
       return free_slow(block);
@@ -248,13 +250,14 @@ struct Heap {
     count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
     if (bin == kHugeBin) return H::free(t, block);
     Guard::on_free(S::shared.guard, block);
-    if (Route::owner(tag) != t.owner) {
+    if (Route::kOwned && Route::owner(tag) != t.owner) {
       if (!Remote::admit(t.remote, Route::owner(tag), bin)) B::deliver(t, false);
       Remote::defer(t.remote, Route::owner(tag), bin, block);
-    } else if (Front::admit(t.front, bin)) {
+    } else if (Front::admit(t.front, bin, block)) {
       Front::put(t.front, bin, block);
     } else {
       Front::turn_away(t.front, bin);
+      if (HZ_UNLIKELY(Front::is_latest(t.front, bin, block))) return refuse(Fault::kDoubleFree, block, bin);
       B::flush(t, bin, block);
     }
   }

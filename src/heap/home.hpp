@@ -13,6 +13,8 @@ struct Home {
   using S = State<Line>;
   using Thread = typename S::Thread;
   using Route = typename Line::Route;
+  using Front = typename Line::Front;
+  using Bundle = typename Front::Bundle;
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
   using Retain = typename Line::Retain;
@@ -20,18 +22,11 @@ struct Home {
   using Observe = typename Line::Observe;
 
   // The caller looks whether a purge is due when it has sent home all that it will.
-  static void go_home(Thread& t, Bin bin, const Chain& chain) {
+  static void go_home(Thread& t, Bin bin, Bundle bundle) {
     constexpr unsigned kStep = 64;
     void* slots[kStep];
     std::uintptr_t emptied[kStep];
-    FreeSlot* slot = chain.first;
-    for (unsigned left = chain.count; left != 0;) {
-      unsigned n = 0;
-      for (; n < kStep && n < left; ++n) {
-        slots[n] = slot;
-        slot = slot->next;
-      }
-      left -= n;
+    while (const unsigned n = bundle.take(slots, kStep)) {
       const Given given = Pool::give(S::global.pool, bin, slots, n, emptied, slots);
       Retain::slots_home(S::global.retain, given.kept * bin_size(bin));
       for (unsigned i = 0; i < given.rejected; ++i) Guard::report(Fault::kDoubleFree, slots[i], bin, Line::kName);
@@ -41,12 +36,13 @@ struct Home {
 
   // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at where the
   // slots are in this core's cache anyway: on their way out of a thread and out of a span.
-  static Chain audited(Thread& t, Bin bin, const Chain& chain) {
-    const FreeSlot* slot = chain.first;
-    for (unsigned i = 0; i < chain.count; ++i, slot = slot->next) {
-      if (HZ_UNLIKELY(!Guard::intact(t.guard, slot))) return weeded(t, bin, chain);
+  static void audit(Thread& t, Bin bin, Bundle& bundle) {
+    if constexpr (Guard::kMarks) {
+      const FreeSlot* slot = bundle.first;
+      for (unsigned i = 0; i < bundle.count; ++i, slot = slot->next) {
+        if (HZ_UNLIKELY(!Guard::intact(t.guard, slot))) return weed(t, bin, bundle);
+      }
     }
-    return chain;
   }
 
   static std::size_t purge(Thread& t, std::size_t keep) {
@@ -76,7 +72,7 @@ struct Home {
     Observe::count(t.observe, Event::kSpanRetired, 1);
   }
 
-  HZ_COLD static Chain weeded(Thread& t, Bin bin, const Chain& chain) {
+  HZ_COLD static void weed(Thread& t, Bin bin, Chain& chain) {
     Chain kept;
     FreeSlot* slot = chain.first;
     for (unsigned i = 0; i < chain.count; ++i) {
@@ -89,7 +85,7 @@ struct Home {
       }
       slot = next;
     }
-    return kept;
+    chain = kept;
   }
 };
 

@@ -19,6 +19,7 @@ struct Boundary {
   using Thread = typename S::Thread;
   using Route = typename Line::Route;
   using Front = typename Line::Front;
+  using Bundle = typename Front::Bundle;
   using Remote = typename Line::Remote;
   using Central = typename Line::Central;
   using Pool = typename Line::Pool;
@@ -59,15 +60,15 @@ struct Boundary {
     const unsigned count = Front::count(t.front, bin);
     if (count >= capacity) {
       const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
-      put_loose(t, bin, H::audited(t, bin, Front::drain(t.front, bin, count - keep)));
+      drain(t, bin, count - keep, false);
       H::purge_if_due(t);
     }
     Front::check(t.front, bin);
-    if (Front::admit(t.front, bin)) return Front::put(t.front, bin, slot);
+    if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
-    Chain chain;  // this thread caches nothing of the class
-    chain.push(static_cast<FreeSlot*>(slot));
-    put_loose(t, bin, chain);
+    Bundle bundle;  // this thread caches nothing of the class
+    bundle.push(slot);
+    put_loose(t, bin, bundle);
     H::purge_if_due(t);
   }
 
@@ -100,11 +101,7 @@ struct Boundary {
   static void give_up(Thread& t, bool to_spans) {
     send(t, true);
     for (Bin bin = 1; bin < kBins; ++bin) {
-      const Chain chain = H::audited(t, bin, Front::drain(t.front, bin, kAll));
-      if (to_spans) {
-        H::go_home(t, bin, chain);
-      } else {
-        put_loose(t, bin, chain);
+      while (drain(t, bin, kAll, to_spans)) {
       }
     }
   }
@@ -112,9 +109,9 @@ struct Boundary {
   // What is in the outbox goes to where its owners find it, all of it or what made it full.
   static void send(Thread& t, bool everything) {
     typename Remote::Sweep sweep(t.remote, everything);
-    Parcel parcel;
+    Parcel<Bundle> parcel;
     while (sweep.next(parcel)) {
-      parcel.slots = H::audited(t, parcel.bin, parcel.slots);
+      H::audit(t, parcel.bin, parcel.slots);
       if (parcel.slots.count == 0 || !Retain::may_wait(S::global.retain)) {
         H::go_home(t, parcel.bin, parcel.slots);
         continue;
@@ -126,7 +123,7 @@ struct Boundary {
   }
 
   // Slots that were taken away from a thread, and that it will not touch again: see revoke.hpp.
-  static void take_home(Thread& t, Bin bin, const Chain& chain) { H::go_home(t, bin, chain); }
+  static void take_home(Thread& t, Bin bin, const Bundle& bundle) { H::go_home(t, bin, bundle); }
 
   // What the crossings of others would do in time, done by the purger while nobody crosses; whether nothing was left.
   // `idle`: all threads are, so that what waits loose waits for nobody.
@@ -172,45 +169,45 @@ struct Boundary {
       t.capacity_bytes -= (capacity - less) * bin_size(bin);
       Retain::bins_shrunk(S::global.retain, (capacity - less) * bin_size(bin));
       const unsigned count = Front::count(t.front, bin);
-      if (count > less) put_loose(t, bin, H::audited(t, bin, Front::drain(t.front, bin, count - less)));
+      if (count > less) drain(t, bin, count - less, false);
       return;
     }
   }
 
   // First slot to the caller, the rest into the bin; nullptr if the chain is empty.
-  static void* stock(Thread& t, Bin bin, const Chain& chain) {
-    if (chain.count == 0) return nullptr;
-    Front::fill(t.front, bin, chain);
+  static void* stock(Thread& t, Bin bin, const Bundle& bundle) {
+    if (bundle.count == 0) return nullptr;
+    Front::fill(t.front, bin, bundle);
     Front::check(t.front, bin);
     void* slot = Front::pop(t.front, bin);
     Guard::on_alloc(slot);
     return slot;
   }
 
-  static Chain take_loose(Thread& t, unsigned owner, Bin bin, unsigned want) {
-    Chain chain = Remote::collect(S::global.remote, owner, bin, want);
-    if (chain.count != 0) {
-      Observe::count(t.observe, Event::kRemoteCollected, chain.count);
+  static Bundle take_loose(Thread& t, unsigned owner, Bin bin, unsigned want) {
+    Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
+    if (bundle.count != 0) {
+      Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
     } else {
-      chain = Central::take(S::global.central, owner, bin, want);
+      bundle = Central::take(S::global.central, owner, bin, want);
     }
-    if (chain.count != 0) Retain::loose_taken(S::global.retain, chain.count * bin_size(bin));
-    return chain;
+    if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
+    return bundle;
   }
 
   // What is left of `room` slots.
   static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;
-    const Chain chain = take_loose(t, owner, bin, kBatch);
-    if (chain.count != 0) H::go_home(t, bin, chain);
-    return chain.count < room ? room - chain.count : 0;
+    const Bundle bundle = take_loose(t, owner, bin, kBatch);
+    H::go_home(t, bin, bundle);
+    return bundle.count < room ? room - bundle.count : 0;
   }
 
   // Sends home what waits for an owner.
   static void vacate(Thread& t, unsigned owner) {
     for (Bin bin = 1; bin < kBins; ++bin) {
-      for (Chain chain = take_loose(t, owner, bin, kAll); chain.count != 0; chain = take_loose(t, owner, bin, kAll))
-        H::go_home(t, bin, chain);
+      for (Bundle bundle = take_loose(t, owner, bin, kAll); bundle.count != 0; bundle = take_loose(t, owner, bin, kAll))
+        H::go_home(t, bin, bundle);
     }
   }
 
@@ -219,11 +216,11 @@ struct Boundary {
   }
 
   // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
-  static Chain take_abandoned(Thread& t, Bin bin, unsigned want) {
+  static Bundle take_abandoned(Thread& t, Bin bin, unsigned want) {
     for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
       if (S::global.owner_threads[owner].load(std::memory_order_relaxed) != 0) continue;
-      const Chain chain = take_loose(t, owner, bin, want);
-      if (chain.count != 0) return chain;
+      const Bundle bundle = take_loose(t, owner, bin, want);
+      if (bundle.count != 0) return bundle;
     }
     return {};
   }
@@ -238,16 +235,17 @@ struct Boundary {
                   t.owner);
     }
     if (taken.fresh) guard_tail(t, bin, taken);
-    Chain chain;
+    Bundle bundle;
     for (unsigned i = taken.slots; i-- > 1;) {
       if (taken.fresh) Guard::on_free(t.guard, slots[i]);
-      chain.push(static_cast<FreeSlot*>(slots[i]));
+      bundle.push(slots[i]);
     }
     if (!taken.fresh) {
-      chain.push(static_cast<FreeSlot*>(slots[0]));
-      return stock(t, bin, H::audited(t, bin, chain));
+      bundle.push(slots[0]);
+      H::audit(t, bin, bundle);
+      return stock(t, bin, bundle);
     }
-    if (chain.count != 0) Front::fill(t.front, bin, chain);
+    if (bundle.count != 0) Front::fill(t.front, bin, bundle);
     zeroed = taken.zeroed;
     // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
     if (!zeroed) Guard::on_alloc(slots[0]);
@@ -258,7 +256,7 @@ struct Boundary {
   static void guard_tail(Thread& t, Bin bin, const Taken& taken) {
     const std::size_t end = bin_slots(bin) * bin_size(bin);
     const std::size_t pages_end = std::size_t{taken.first_page + taken.pages} << kPageShift;
-    if (pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end));
+    if (Guard::kMarks && pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end));
   }
 
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {
@@ -269,15 +267,27 @@ struct Boundary {
     return true;
   }
 
-  static void put_loose(Thread& t, Bin bin, const Chain& chain) {
-    if (chain.count == 0) return;
-    const std::size_t bytes = chain.count * bin_size(bin);
-    if (Retain::may_wait(S::global.retain)) {
-      Retain::loose_added(S::global.retain, bytes);
-      Central::give(S::global.central, t.owner, bin, chain);
-      return;
+  // At most `n` slots of a bin leave the thread; whether any did.
+  static bool drain(Thread& t, Bin bin, unsigned n, bool to_spans) {
+    Bundle bundle = Front::drain(t.front, bin, n);
+    if (bundle.count == 0) return false;
+    H::audit(t, bin, bundle);
+    if (to_spans) {
+      H::go_home(t, bin, bundle);
+    } else {
+      put_loose(t, bin, bundle);
     }
-    H::go_home(t, bin, chain);
+    return true;
+  }
+
+  static void put_loose(Thread& t, Bin bin, Bundle& bundle) {
+    if (Retain::may_wait(S::global.retain)) {
+      const unsigned count = bundle.count;
+      Central::give(S::global.central, t.owner, bin, bundle);
+      Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
+      if (bundle.count == 0) return;
+    }
+    H::go_home(t, bin, bundle);
     relieve(t);
   }
 

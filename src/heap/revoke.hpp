@@ -51,7 +51,7 @@ struct Revocation {
       return false;
     }
     const bool deferring = t.deferring.peek_first();
-    FreeSlot* lists[kBins];
+    typename Front::List lists[kBins];
     for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::seize(t.front, bin);
     os::barrier_on_all_threads();
     t.revoked.set(true);
@@ -65,12 +65,20 @@ struct Revocation {
   }
 
  private:
-  static void settle(Thread& t, Bin bin, FreeSlot* list) {
-    const Chain chain = walked(t, bin, list);
-    if (chain.count != 0 && Front::accounts_for(t.front, bin, chain.count)) {
-      B::take_home(t, bin, chain);
+  static void settle(Thread& t, Bin bin, typename Front::List list) {
+    const typename Front::Bundle slots = contents(t, bin, list);
+    if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
+      B::take_home(t, bin, slots);
     } else if (!Front::dispute(t.front, bin, list)) {
       Guard::report(Fault::kWriteAfterFree, list, bin, Line::kName);  // two cannot be in dispute
+    }
+  }
+
+  static typename Front::Bundle contents(const Thread& t, Bin bin, typename Front::List list) {
+    if constexpr (Front::kInBand) {
+      return walked(t, bin, list);
+    } else {
+      return Front::listed(t.front, bin, list);
     }
   }
 

@@ -104,6 +104,7 @@ struct State {
   static inline constinit Global global;
   static inline constinit Thread empty;
   static inline constinit Thread shared;
+  static inline constinit typename Line::Front::Store shared_store{};
   static inline constinit thread_local Local tls{&empty, nullptr, false};
 
   // The state as the hot path sees it.

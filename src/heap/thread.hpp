@@ -70,6 +70,7 @@ struct Threads {
     const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
     Line::Pool::open(g.pool, Source::base(g.source), Source::tables(g.source) + granules * route_bytes, granules);
     Line::Guard::join(S::shared.guard);
+    Line::Front::join(S::shared.front, S::shared_store);
     options = Options::read();
     apply_options();
     g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
@@ -86,7 +87,7 @@ struct Threads {
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
     g.retain.percent.store(options.retain, std::memory_order_relaxed);
-    if (options.report_only) Line::Guard::on_invalid.store(Line::Guard::OnInvalid::kReport, std::memory_order_relaxed);
+    if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
   }
 
   HZ_COLD static Thread& born() {
@@ -125,9 +126,13 @@ struct Threads {
     return t;
   }
 
+  // A thread's state, and behind it what its front stores apart.
+  using Store = typename Line::Front::Store;
+  static constexpr std::size_t kStateBytes = align_up(sizeof(Thread), 64);
+  static constexpr std::size_t kStride = align_up(kStateBytes + sizeof(Store), 64);
+
   static Thread* fresh_thread(typename S::Global& g) {
     if (g.spare == nullptr) {
-      constexpr std::size_t kStride = align_up(sizeof(Thread), alignof(Thread) < 64 ? 64 : alignof(Thread));
       constexpr std::size_t kChunk = align_up(4 * kStride, kGranule);
       void* chunk = os::map(kChunk, kGranule);
       if (chunk == nullptr) return nullptr;
@@ -141,6 +146,7 @@ struct Threads {
     }
     Thread* t = pop(g.spare);
     ::new (static_cast<void*>(t)) Thread;
+    Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
     unsigned least = 0;
     for (unsigned owner = 1; owner < Line::Remote::kOwners; ++owner) {

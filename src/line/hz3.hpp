@@ -29,6 +29,7 @@ struct Hz3 {
   static constexpr unsigned kParcelSlots = 64;
   static constexpr std::size_t kParcelBytes = 64 * kKiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;
+  static constexpr unsigned kBinSlots = 256;
   static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
   static constexpr std::size_t kThreadBytes = 8 * kKiB;
 

@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "line/hakozuna.hpp"
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
 
 namespace hz_test {
 
-using CentralBoxes = ::testing::Types<hz::LockFreeList<hz::Hz3>, hz::LockFreeList<hz::Hz3Fast>>;
+using CentralBoxes = ::testing::Types<hz::LockFreeList<hz::Hz3>, hz::LockFreeList<hz::Hz3Fast>,
+                                    hz::MagazineDepot<hz::Hakozuna>>;
 
 }  // namespace hz_test

@@ -16,6 +16,12 @@ namespace {
 template <class C>
 class CentralContract : public ::testing::Test {
  protected:
+  void Give(unsigned owner, hz::Bin bin, Slots& slots, std::size_t first, std::size_t count) {
+    auto bundle = slots.BundleOf<typename C::Bundle>(first, count);
+    C::give(*global_, owner, bin, bundle);
+    EXPECT_EQ(0u, bundle.count);
+  }
+
   std::unique_ptr<typename C::Global> global_ = std::make_unique<typename C::Global>();
 };
 TYPED_TEST_SUITE(CentralContract, CentralBoxes);
@@ -27,13 +33,13 @@ TYPED_TEST(CentralContract, EmptyGivesNothing) {
 TYPED_TEST(CentralContract, GivesAboutWhatIsWantedUntilAllIsGone) {
   Slots slots(100);
   for (std::size_t first = 0; first < slots.count(); first += 10)
-    TypeParam::give(*this->global_, 1, 5, slots.ChainOf(first, 10));
+    this->Give(1, 5, slots, first, 10);
   std::vector<bool> seen(slots.count(), false);
   unsigned total = 0;
   for (int looks = 0; total < slots.count() && looks < 1000; ++looks) {
-    const hz::Chain chain = TypeParam::take(*this->global_, 1, 5, 7);
+    const auto chain = TypeParam::take(*this->global_, 1, 5, 7);
     ASSERT_LT(chain.count, 7u + 10u) << "whole batches, and none that was not needed";
-    for (hz::FreeSlot* slot : Listed(chain)) {
+    for (void* slot : Listed(chain)) {
       ASSERT_FALSE(seen[slots.IndexOf(slot)]);
       seen[slots.IndexOf(slot)] = true;
       ++total;
@@ -45,11 +51,11 @@ TYPED_TEST(CentralContract, GivesAboutWhatIsWantedUntilAllIsGone) {
 
 TYPED_TEST(CentralContract, ClassesNeverMix) {
   Slots slots(hz::kBins);
-  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) TypeParam::give(*this->global_, 0, bin, slots.ChainOf(bin, 1));
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) this->Give(0, bin, slots, bin, 1);
   for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
-    const hz::Chain chain = TypeParam::take(*this->global_, 0, bin, 2);
+    const auto chain = TypeParam::take(*this->global_, 0, bin, 2);
     ASSERT_EQ(1u, chain.count);
-    EXPECT_EQ(slots[bin], chain.first);
+    EXPECT_EQ(slots[bin], Listed(chain)[0]);
   }
 }
 
@@ -57,7 +63,12 @@ TYPED_TEST(CentralContract, ThreadsLoseNothingAndGetNothingTwice) {
   auto& global = *this->global_;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {
     ExpectPassedExactlyOnce(
-        hz::bin_size(bin), [&](const hz::Chain& chain) { TypeParam::give(global, 2, bin, chain); },
+        hz::bin_size(bin),
+        [&](const hz::Chain& chain) {
+          typename TypeParam::Bundle bundle;
+          for (void* slot : Listed(chain)) bundle.push(slot);
+          TypeParam::give(global, 2, bin, bundle);
+        },
         [&](unsigned want) { return TypeParam::take(global, 2, bin, want); });
   }
 }

@@ -6,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "box/front/linked_bins.hpp"
+#include "line/hakozuna.hpp"
 
 namespace hz_test {
 
-using FrontBoxes = ::testing::Types<hz::LinkedBins>;
+using FrontBoxes = ::testing::Types<hz::LinkedBins, hz::Magazine<hz::Hakozuna>>;
 
 }  // namespace hz_test

@@ -6,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "box/guard/fail_fast.hpp"
+#include "box/guard/outside.hpp"
 
 namespace hz_test {
 
-using GuardBoxes = ::testing::Types<hz::FailFast>;
+using GuardBoxes = ::testing::Types<hz::FailFast, hz::Outside>;
 
 }  // namespace hz_test

@@ -42,8 +42,8 @@ TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
         ASSERT_TRUE(G::may_free(this->thread_, slot, bin));
         ASSERT_EQ(hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
         G::on_free(this->thread_, slot);
-        ASSERT_FALSE(G::may_free(this->thread_, slot, bin));
-        ASSERT_EQ(hz::Fault::kDoubleFree, G::diagnose(this->thread_, slot, bin));
+        ASSERT_EQ(!G::kMarks, G::may_free(this->thread_, slot, bin));
+        ASSERT_EQ(G::kMarks ? hz::Fault::kDoubleFree : hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
         ASSERT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
       }
     }
@@ -73,6 +73,7 @@ TYPED_TEST(GuardContract, InteriorPointersAreFound) {
 
 TYPED_TEST(GuardContract, AFreeSlotThatWasWrittenToIsNotIntact) {
   using G = TypeParam;
+  if (!G::kMarks) GTEST_SKIP() << "free slots carry no mark";
   for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
     void* slot = this->Slot(bin, 0);
     G::on_alloc(slot);
@@ -84,6 +85,7 @@ TYPED_TEST(GuardContract, AFreeSlotThatWasWrittenToIsNotIntact) {
 
 TYPED_TEST(GuardContract, AnyThreadSeesWhatAnotherFreed) {
   using G = TypeParam;
+  if (!G::kMarks) GTEST_SKIP() << "free slots carry no mark";
   void* slot = this->Slot(4, 2);
   G::on_alloc(slot);
   G::on_free(this->thread_, slot);

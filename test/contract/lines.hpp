@@ -5,11 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "line/hakozuna.hpp"
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
 
 namespace hz_test {
 
-using Lines = ::testing::Types<hz::Hz3, hz::Hz3Fast>;
+using Lines = ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna>;
 
 }  // namespace hz_test

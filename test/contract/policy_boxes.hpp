@@ -5,11 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "line/hakozuna.hpp"
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
 
 namespace hz_test {
 
-using PolicyBoxes = ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>>;
+using PolicyBoxes = ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>>;
 
 }  // namespace hz_test

@@ -36,6 +36,7 @@ TYPED_TEST(PolicyContract, CapacityStartsGrowsAndStops) {
       capacity = next;
     }
     EXPECT_EQ(capacity, TypeParam::next_capacity(bin, capacity)) << "growth has an end";
+    EXPECT_EQ(capacity, TypeParam::max_capacity(bin));
     EXPECT_LE(capacity * hz::bin_size(bin), 16 * hz::kMiB) << hz::bin_size(bin);
   }
 }

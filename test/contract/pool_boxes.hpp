@@ -9,6 +9,6 @@
 
 namespace hz_test {
 
-using PoolBoxes = ::testing::Types<hz::SpanPool>;
+using PoolBoxes = ::testing::Types<hz::SpanPool, hz::BasicSpanPool<false>>;
 
 }  // namespace hz_test

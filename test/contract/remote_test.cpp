@@ -31,7 +31,7 @@ class RemoteContract : public ::testing::Test {
   // Takes parcels and checks each against what was deferred.
   void Sweep(bool everything) {
     typename R::Sweep sweep(*thread_, everything);
-    hz::Parcel parcel;
+    hz::Parcel<hz::Chain> parcel;
     while (sweep.next(parcel)) {
       ASSERT_NE(0u, parcel.slots.count) << "an empty parcel";
       for (void* slot : Listed(parcel.slots)) {

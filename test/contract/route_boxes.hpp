@@ -5,10 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "box/route/byte_tag.hpp"
 #include "box/route/page_tag.hpp"
 
 namespace hz_test {
 
-using RouteBoxes = ::testing::Types<hz::PageTag>;
+using RouteBoxes = ::testing::Types<hz::PageTag, hz::ByteTag>;
 
 }  // namespace hz_test

@@ -5,12 +5,16 @@
 
 using namespace hz;
 
+struct Slots {};
+
 struct Box {
+  using Bundle = Slots;
   struct Global {};
-  static void give(Global&, unsigned, Bin, const Chain&);
+  static void give(Global&, unsigned, Bin, Slots&);
 #ifdef HZ_COMPLETE
-  static Chain take(Global&, unsigned, Bin, unsigned);
+  static Slots take(Global&, unsigned, Bin, unsigned);
 #endif
+  static std::size_t metadata_bytes(const Global&);
 };
 
 static_assert(CentralContract<Box>);

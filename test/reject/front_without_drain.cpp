@@ -5,24 +5,33 @@
 
 using namespace hz;
 
+struct Slots {};
+
 struct Box {
+  using Bundle = Slots;
+  using List = void*;
+  static constexpr bool kInBand = false;
+  struct Store {};
   struct PerThread {};
+  static unsigned most(Bin);
+  static void join(PerThread&, Store&);
   static void* pop(PerThread&, Bin);
-  static bool admit(PerThread&, Bin);
+  static bool admit(PerThread&, Bin, const void*);
   static void turn_away(PerThread&, Bin);
   static void put(PerThread&, Bin, void*);
-  static void fill(PerThread&, Bin, const Chain&);
+  static bool is_latest(const PerThread&, Bin, const void*);
+  static void fill(PerThread&, Bin, const Slots&);
 #ifdef HZ_COMPLETE
-  static Chain drain(PerThread&, Bin, unsigned);
+  static Slots drain(PerThread&, Bin, unsigned);
 #endif
   static unsigned count(const PerThread&, Bin);
   static unsigned capacity(const PerThread&, Bin);
   static void check(const PerThread&, Bin);
   static void set_capacity(PerThread&, Bin, unsigned);
   static std::uint64_t signature(const PerThread&);
-  static FreeSlot* seize(PerThread&, Bin);
+  static List seize(PerThread&, Bin);
   static bool accounts_for(const PerThread&, Bin, unsigned);
-  static bool dispute(PerThread&, Bin, FreeSlot*);
+  static bool dispute(PerThread&, Bin, List);
   static void reconcile(PerThread&);
 };
 

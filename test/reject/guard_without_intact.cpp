@@ -6,6 +6,7 @@
 using namespace hz;
 
 struct Box {
+  static constexpr bool kMarks = true;
   struct PerThread {};
   static void join(PerThread&);
   static void on_alloc(void*);

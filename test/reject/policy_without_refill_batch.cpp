@@ -7,6 +7,7 @@ using namespace hz;
 
 struct Box {
   static unsigned first_capacity(Bin);
+  static unsigned max_capacity(Bin);
   static unsigned next_capacity(Bin, unsigned);
 #ifdef HZ_COMPLETE
   static unsigned refill_batch(Bin, unsigned);

@@ -5,20 +5,23 @@
 
 using namespace hz;
 
+struct Slots {};
+
 struct Box {
+  using Bundle = Slots;
   struct Global {};
   struct PerThread {};
   struct Sweep {
     Sweep(PerThread&, bool);
-    bool next(Parcel&);
+    bool next(Parcel<Slots>&);
   };
   static constexpr unsigned kOwners = 4;
   static bool admit(PerThread&, unsigned, Bin);
   static void defer(PerThread&, unsigned, Bin, void*);
   static std::size_t outbox_bytes(const PerThread&);
-  static void send(Global&, const Parcel&);
+  static void send(Global&, const Parcel<Slots>&);
 #ifdef HZ_COMPLETE
-  static Chain collect(Global&, unsigned, Bin, unsigned);
+  static Slots collect(Global&, unsigned, Bin, unsigned);
 #endif
 };
 

@@ -7,6 +7,7 @@ using namespace hz;
 
 struct Box {
   using Tag = unsigned;
+  static constexpr bool kOwned = true;
   struct Global {};
   struct PerThread {};
   static constexpr std::size_t kTableBytesPerGranule = 1;

@@ -19,7 +19,7 @@ using hz::Fault;
 
 class FailFastTest : public ::testing::Test {
  protected:
-  ~FailFastTest() override { FailFast::on_invalid = FailFast::OnInvalid::kAbort; }
+  ~FailFastTest() override { hz::FaultReport::on_invalid = hz::FaultReport::OnInvalid::kAbort; }
   static std::string Reported(Fault fault, hz::Bin bin) {
     Capture capture;
     FailFast::report(fault, reinterpret_cast<void*>(0x7f12345678a0), bin, "some-line");
@@ -32,7 +32,7 @@ class FailFastTest : public ::testing::Test {
 };
 
 TEST_F(FailFastTest, EveryFaultHasItsLine) {
-  FailFast::on_invalid = FailFast::OnInvalid::kReport;
+  hz::FaultReport::on_invalid = hz::FaultReport::OnInvalid::kReport;
   EXPECT_EQ(Line("E01 foreign-pointer", "-"), Reported(Fault::kForeign, 0));
   EXPECT_EQ(Line("E02 not-allocated", "-"), Reported(Fault::kNotAllocated, 0));
   EXPECT_EQ(Line("E03 double-free", "16"), Reported(Fault::kDoubleFree, 1));

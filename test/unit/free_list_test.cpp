@@ -22,7 +22,7 @@ TEST(Chain, PushesInFront) {
   chain.push(slots[2]);
   EXPECT_EQ(3u, chain.count);
   EXPECT_EQ(slots[0], chain.last);
-  EXPECT_EQ((std::vector<hz::FreeSlot*>{slots[2], slots[1], slots[0]}), Listed(chain));
+  EXPECT_EQ((std::vector<void*>{slots[2], slots[1], slots[0]}), Listed(chain));
 }
 
 // By the size of the slots: small ones hold a link each, larger ones know the end and the length of their batch.
@@ -52,7 +52,7 @@ TEST_P(SharedList, TakesNoBatchMoreThanItNeeds) {
   while (!list_.empty()) {
     const hz::Chain chain = Take(4);
     counts.push_back(chain.count);
-    for (hz::FreeSlot* slot : Listed(chain)) {
+    for (void* slot : Listed(chain)) {
       EXPECT_FALSE(seen[slots.IndexOf(slot)]);
       seen[slots.IndexOf(slot)] = true;
     }

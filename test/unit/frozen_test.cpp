@@ -12,6 +12,7 @@ namespace {
 
 struct SmallLine {
   static constexpr std::size_t kBinBytes = 2 * hz::kMiB;
+  static constexpr unsigned kBinSlots = 256;
 };
 using Rules = hz::Frozen<SmallLine>;
 
@@ -26,7 +27,7 @@ TEST(Frozen, DoublesUpToTheBounds) {
   for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
     const std::size_t by_bytes =
         std::max<std::size_t>(SmallLine::kBinBytes / hz::bin_size(bin), hz::is_large(bin) ? 1 : 4);
-    const std::size_t bound = std::min<std::size_t>(by_bytes, Rules::kMaxSlots);
+    const std::size_t bound = std::min<std::size_t>(by_bytes, SmallLine::kBinSlots);
     unsigned capacity = Rules::first_capacity(bin);
     for (int step = 0; step < 12; ++step) {
       const unsigned next = Rules::next_capacity(bin, capacity);

@@ -25,7 +25,7 @@ TEST(LinkedBins, LastInFirstOut) {
   LinkedBins::PerThread t;
   LinkedBins::set_capacity(t, 1, 3);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(LinkedBins::admit(t, 1));
+    ASSERT_TRUE(LinkedBins::admit(t, 1, nullptr));
     LinkedBins::put(t, 1, slots[i]);
   }
   for (int i = 3; i-- > 0;) EXPECT_EQ(slots[i], LinkedBins::pop(t, 1));
@@ -49,7 +49,7 @@ TEST(LinkedBins, TheInvariantHolds) {
         break;
       case 2:
         if (outside.empty()) break;
-        if (!LinkedBins::admit(t, kBin)) {
+        if (!LinkedBins::admit(t, kBin, nullptr)) {
           LinkedBins::turn_away(t, kBin);
         } else {
           LinkedBins::put(t, kBin, outside.back());
@@ -66,7 +66,7 @@ TEST(LinkedBins, TheInvariantHolds) {
         break;
       }
       default:
-        for (hz::FreeSlot* slot : Listed(LinkedBins::drain(t, kBin, n))) outside.push_back(slot);
+        for (void* slot : Listed(LinkedBins::drain(t, kBin, n))) outside.push_back(slot);
     }
     ASSERT_EQ(t.capacity[kBin].peek() - t.room[kBin].peek(), Length(t, kBin)) << step;
     ASSERT_EQ(slots.count(), outside.size() + LinkedBins::count(t, kBin)) << step;

@@ -51,7 +51,7 @@ TEST(SparseRing, SweepsAllOfItWhateverIsAsked) {
   Ring::PerThread t;
   for (std::size_t i = 0; i < slots.count(); ++i) Ring::defer(t, 1, 2, slots[i]);
   Ring::Sweep sweep(t, false);
-  hz::Parcel parcel;
+  hz::Parcel<hz::Chain> parcel;
   ASSERT_TRUE(sweep.next(parcel));
   EXPECT_EQ(slots.count(), parcel.slots.count) << "entries that meet their parcel join it";
   EXPECT_FALSE(sweep.next(parcel));
@@ -67,7 +67,7 @@ TEST(SparseRing, ParcelsAreBounded) {
       ASSERT_TRUE(WideRing::admit(t, 1, bin));
       WideRing::defer(t, 1, bin, slots[i]);
     }
-    hz::Parcel parcel;
+    hz::Parcel<hz::Chain> parcel;
     std::size_t swept = 0;
     for (WideRing::Sweep sweep(t, true); sweep.next(parcel); swept += parcel.slots.count) {
       EXPECT_LE(parcel.slots.count, SmallLine::kParcelSlots);
@@ -84,7 +84,7 @@ TEST(SparseRing, EntriesHoldAnyUserAddressOwnerAndClass) {
       WideRing::PerThread t;
       WideRing::defer(t, owner, bin, &slot);
       WideRing::Sweep sweep(t, true);
-      hz::Parcel parcel;
+      hz::Parcel<hz::Chain> parcel;
       ASSERT_TRUE(sweep.next(parcel));
       EXPECT_EQ(owner, parcel.owner);
       EXPECT_EQ(bin, parcel.bin);
@@ -115,7 +115,7 @@ TEST(DenseBank, APartialSweepTakesOnlyTheFullParcel) {
   for (unsigned owner = 0; owner < 3; ++owner) Bank::defer(t, owner, 5, slots[next++]);
   Bank::defer(t, 1, 6, slots[next++]);
   while (Bank::admit(t, 1, 5)) Bank::defer(t, 1, 5, slots[next++]);
-  hz::Parcel parcel;
+  hz::Parcel<hz::Chain> parcel;
   {
     Bank::Sweep sweep(t, false);
     ASSERT_TRUE(sweep.next(parcel));
@@ -137,7 +137,7 @@ TEST(DenseBank, APartialSweepWithoutARefusalTakesNothing) {
   Bank::PerThread t;
   ASSERT_TRUE(Bank::admit(t, 0, 1));
   Bank::defer(t, 0, 1, slots[0]);
-  hz::Parcel parcel;
+  hz::Parcel<hz::Chain> parcel;
   EXPECT_FALSE(Bank::Sweep(t, false).next(parcel));
   EXPECT_EQ(hz::bin_size(1), Bank::outbox_bytes(t));
 }

@@ -18,7 +18,7 @@
 
 namespace hz_test {
 
-// give(const hz::Chain&) and take(unsigned want) -> hz::Chain, from any thread; slots of `slot_bytes`.
+// give(const hz::Chain&) and take(unsigned want) -> a bundle, from any thread; slots of `slot_bytes`.
 template <class Give, class Take>
 void ExpectPassedExactlyOnce(std::size_t slot_bytes, Give give, Take take) {
   constexpr unsigned kThreads = 4;
@@ -42,18 +42,18 @@ void ExpectPassedExactlyOnce(std::size_t slot_bytes, Give give, Take take) {
       done += n;
     }
     while (passes.load() < kPasses && !failed.load()) {
-      const hz::Chain chain = take(1 + static_cast<unsigned>(random() % 30));
+      const auto chain = take(1 + static_cast<unsigned>(random() % 30));
       if (chain.count == 0) {
         if (std::chrono::steady_clock::now() > deadline) failed = true;
         std::this_thread::yield();
         continue;
       }
-      const std::vector<hz::FreeSlot*> taken = Listed(chain);
-      for (hz::FreeSlot* slot : taken) {
+      const std::vector<void*> taken = Listed(chain);
+      for (void* slot : taken) {
         if (held[slots.IndexOf(slot)].exchange(true)) failed = true;
       }
       hz::Chain again;
-      for (hz::FreeSlot* slot : taken) {
+      for (void* slot : taken) {
         const std::size_t i = slots.IndexOf(slot);
         if (--rounds_left[i] != 0) {
           held[i] = false;

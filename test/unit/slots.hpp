@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/free_list.hpp"
+#include "base/slot_array.hpp"
 
 namespace hz_test {
 
@@ -22,19 +23,24 @@ class Slots {
   std::size_t IndexOf(const void* slot) const {
     return static_cast<std::size_t>(static_cast<const hz::FreeSlot*>(slot) - memory_.data()) / stride_;
   }
-  hz::Chain ChainOf(std::size_t first, std::size_t count) {
-    hz::Chain chain;
-    for (std::size_t i = first; i < first + count; ++i) chain.push((*this)[i]);
-    return chain;
+  template <class Bundle>
+  Bundle BundleOf(std::size_t first, std::size_t count) {
+    Bundle bundle;
+    for (std::size_t i = first; i < first + count; ++i) bundle.push((*this)[i]);
+    return bundle;
   }
+  hz::Chain ChainOf(std::size_t first, std::size_t count) { return BundleOf<hz::Chain>(first, count); }
 
  private:
   std::size_t stride_;
   std::vector<hz::FreeSlot> memory_;
 };
 
-inline std::vector<hz::FreeSlot*> Listed(const hz::Chain& chain) {
-  std::vector<hz::FreeSlot*> slots;
+inline std::vector<void*> Listed(const hz::SlotArray& array) {
+  return std::vector<void*>(array.slots, array.slots + array.count);
+}
+inline std::vector<void*> Listed(const hz::Chain& chain) {
+  std::vector<void*> slots;
   hz::FreeSlot* slot = chain.first;
   for (unsigned i = 0; i < chain.count; ++i) {
     slots.push_back(slot);

@@ -7,15 +7,16 @@
 
 #include <concepts>
 
-#include "base/free_list.hpp"
 #include "base/size_classes.hpp"
 
 namespace hz {
 
 template <class C>
-concept CentralContract = requires(typename C::Global& g, unsigned owner, Bin bin, const Chain& chain, unsigned want) {
-  { C::give(g, owner, bin, chain) } -> std::same_as<void>;
-  { C::take(g, owner, bin, want) } -> std::same_as<Chain>;  // about `want`: whole batches
+concept CentralContract = requires(typename C::Global& g, const typename C::Global& seen, unsigned owner, Bin bin,
+                                   typename C::Bundle& bundle, unsigned want) {
+  { C::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
+  { C::take(g, owner, bin, want) } -> std::same_as<typename C::Bundle>;  // about `want`: whole batches
+  { C::metadata_bytes(seen) } -> std::same_as<std::size_t>;
 };
 
 // Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot is handed

@@ -5,12 +5,15 @@
 // by span, in the pool.
 #pragma once
 
+#include "base/free_list.hpp"
 #include "box/central/contract.hpp"
 
 namespace hz {
 
 template <class Line>
 struct LockFreeList {
+  using Bundle = Chain;
+
   struct Global {
     struct alignas(64) Shelf {
       SharedList of_bin[kBins];
@@ -18,12 +21,14 @@ struct LockFreeList {
     Shelf of_owner[Line::kOwners];
   };
 
-  static void give(Global& g, unsigned owner, Bin bin, const Chain& chain) {
+  static void give(Global& g, unsigned owner, Bin bin, Chain& chain) {
     g.of_owner[owner].of_bin[bin].push(chain, bin_size(bin));
+    chain = {};
   }
   static Chain take(Global& g, unsigned owner, Bin bin, unsigned want) {
     return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin));
   }
+  static std::size_t metadata_bytes(const Global&) { return 0; }
 };
 
 }  // namespace hz

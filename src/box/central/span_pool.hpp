@@ -15,7 +15,9 @@
 
 namespace hz {
 
-struct SpanPool {
+// kPages: slots are carved by whole pages, for a route that knows pages.
+template <bool kPages>
+struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, home;
@@ -54,7 +56,7 @@ struct SpanPool {
     link(g, row);
   }
 
-  // At least one and at most `want` slots, except that a page is always carved whole: room for kPage / kMinAlign.
+  // At least one and at most `want` slots; with kPages, a page is always carved whole: room for kPage / kMinAlign.
   static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
     const os::Guarded hold(g.of_bin[bin].lock);
     Taken taken;
@@ -148,13 +150,13 @@ struct SpanPool {
     taken.zeroed = span.zeroed;
   }
 
-  // Slots below a page are carved by whole pages, so that every slot which starts in a page known to the route has been
-  // handed out. Larger ones one by one while the memory is untouched: the user may never touch it.
+  // With kPages, slots below a page are carved by whole pages, so that every slot which starts in a page known to the
+  // route has been handed out. Larger ones one by one while the memory is untouched: the user may never touch it.
   static unsigned carve_end(const Span& span, unsigned want) {
     const std::size_t size = bin_size(span.bin);
     const unsigned slots = bin_slots(span.bin);
     std::size_t end = span.carved + (size >= kPage && span.zeroed ? 1U : want);
-    if (size < kPage) {
+    if (kPages && size < kPage) {
       const std::size_t begin_bytes = span.carved * size;
       const std::size_t whole = (begin_bytes + want * size) & ~(kPage - 1);
       const std::size_t bytes = whole > begin_bytes ? whole : align_up(begin_bytes + 1, kPage);
@@ -197,5 +199,7 @@ struct SpanPool {
     span.listed = false;
   }
 };
+
+using SpanPool = BasicSpanPool<true>;
 
 }  // namespace hz

@@ -11,12 +11,18 @@
 // path: see heap/revoke.hpp.
 #pragma once
 
+#include "base/free_list.hpp"
 #include "base/plain_word.hpp"
 #include "box/front/contract.hpp"
 
 namespace hz {
 
 struct LinkedBins {
+  using Bundle = Chain;
+  using List = FreeSlot*;
+  static constexpr bool kInBand = true;
+
+  struct Store {};
   struct PerThread {
     OwnerWord<FreeSlot*> heads[kBins];
     OwnerWord<std::int32_t> room[kBins];
@@ -25,6 +31,9 @@ struct LinkedBins {
     Bin limbo_bin = 0;
     bool seized = false;  // the room tells no more than what the owner did since
   };
+
+  static unsigned most(Bin) { return ~0U; }
+  static void join(PerThread&, Store&) {}
 
   HZ_INLINE static void* pop(PerThread& t, Bin bin) {
     t.room[bin].add(1);
@@ -39,7 +48,7 @@ struct LinkedBins {
   }
 
   // In two steps, so that the hot one is a single decrement of memory.
-  HZ_INLINE static bool admit(PerThread& t, Bin bin) { return HZ_LIKELY(!t.room[bin].take_one_too_many()); }
+  HZ_INLINE static bool admit(PerThread& t, Bin bin, const void* /*slot*/) { return HZ_LIKELY(!t.room[bin].take_one_too_many()); }
   HZ_INLINE static void turn_away(PerThread& t, Bin bin) { t.room[apart(bin)].add(1); }
 
   HZ_INLINE static void put(PerThread& t, Bin bin, void* p) {
@@ -50,6 +59,8 @@ struct LinkedBins {
     in_this_order();
     t.heads[bin].put(slot);
   }
+
+  static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.heads[bin].peek() == slot; }
 
   static void fill(PerThread& t, Bin bin, const Chain& chain) {
     chain.last->next = t.heads[bin].peek();

@@ -24,6 +24,7 @@ enum class Fault : unsigned {
 template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
                                  const FreeSlot* free_slot, Bin bin, Fault fault, const void* at, const char* line) {
+  { G::kMarks } -> std::convertible_to<bool>;  // free slots carry a mark: a second free and a late write show
   { G::join(thread) } -> std::same_as<void>;
   { G::on_alloc(slot) } -> std::same_as<void>;             // hot
   { G::may_free(seen, slot, bin) } -> std::same_as<bool>;  // hot; bin is valid, the slot may be anything

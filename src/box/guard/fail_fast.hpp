@@ -8,19 +8,16 @@
 
 #include <atomic>
 
-#include "box/guard/contract.hpp"
-#include "os/message.hpp"
+#include "box/guard/report.hpp"
 
 namespace hz {
 
 struct FailFast {
-  enum class OnInvalid { kAbort, kReport };
+  static constexpr bool kMarks = true;
 
   struct PerThread {
     std::uint64_t mark = 0;
   };
-
-  static inline constinit std::atomic<OnInvalid> on_invalid{OnInvalid::kAbort};
 
   static void join(PerThread& thread) { thread.mark = process_mark(); }
 
@@ -41,22 +38,8 @@ struct FailFast {
   }
   static bool intact(const PerThread& thread, const FreeSlot* slot) { return slot->mark == thread.mark; }
 
-  HZ_COLD static void report(Fault fault, const void* at, Bin bin, const char* line) {
-    const bool fatal = fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
-    os::Message message;
-    message.text(fatal ? "hz: fatal: " : "hz: error: ")
-        .text(name(fault))
-        .text(" ptr=0x")
-        .hex(address(at))
-        .text(" class=");
-    if (bin == 0 || bin > kLastBin) {
-      message.text("-");
-    } else {
-      message.decimal(bin_size(bin));
-    }
-    message.text(" line=").text(line).text(" thread=").decimal(os::thread_id()).text("\n");
-    message.send();
-    if (fatal) os::abort_process();
+  static void report(Fault fault, const void* at, Bin bin, const char* line) {
+    FaultReport::send(fault, at, bin, line);
   }
 
  private:
@@ -69,19 +52,6 @@ struct FailFast {
     const std::uint64_t fresh = os::random_word() | 1;  // odd: no pointer, and never zero
     // Relaxed: the word itself is all there is to see.
     return mark.compare_exchange_strong(seen, fresh, std::memory_order_relaxed) ? fresh : seen;
-  }
-
-  static const char* name(Fault fault) {
-    switch (fault) {
-      case Fault::kForeign: return "E01 foreign-pointer";
-      case Fault::kNotAllocated: return "E02 not-allocated";
-      case Fault::kDoubleFree: return "E03 double-free";
-      case Fault::kInterior: return "E04 interior-pointer";
-      case Fault::kSizeMismatch: return "E05 size-mismatch";
-      case Fault::kWriteAfterFree: return "E06 write-after-free";
-      case Fault::kNone: break;
-    }
-    return "E00 none";
   }
 };
 

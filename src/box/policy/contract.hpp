@@ -12,6 +12,7 @@ namespace hz {
 template <class P>
 concept PolicyContract = requires(Bin bin, unsigned capacity) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
+  { P::max_capacity(bin) } -> std::same_as<unsigned>;             // never more
   { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full
   { P::refill_batch(bin, capacity) } -> std::same_as<unsigned>;   // at least 1
   { P::flush_batch(bin, capacity) } -> std::same_as<unsigned>;

@@ -11,8 +11,6 @@ namespace hz {
 
 template <class Line>
 struct Frozen {
-  static constexpr unsigned kMaxSlots = 256;
-
   static unsigned first_capacity(Bin bin) {
     return clamp(static_cast<unsigned>(kPage / bin_size(bin)), 1, max_capacity(bin));
   }
@@ -20,11 +18,12 @@ struct Frozen {
   static unsigned refill_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
   static unsigned flush_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
 
- private:
-  static unsigned max_capacity(Bin bin) {
-    return clamp(static_cast<unsigned>(Line::kBinBytes / bin_size(bin)), is_large(bin) ? 1 : 4, kMaxSlots);
+  static constexpr unsigned max_capacity(Bin bin) {
+    return clamp(static_cast<unsigned>(Line::kBinBytes / bin_size(bin)), is_large(bin) ? 1 : 4, Line::kBinSlots);
   }
-  static unsigned clamp(unsigned n, unsigned low, unsigned high) {
+
+ private:
+  static constexpr unsigned clamp(unsigned n, unsigned low, unsigned high) {
     return n < low ? (low < high ? low : high) : n > high ? high : n;
   }
 };

@@ -8,29 +8,29 @@
 
 #include <concepts>
 
-#include "base/free_list.hpp"
 #include "base/size_classes.hpp"
 
 namespace hz {
 
 // Slots of one class on their way to one owner.
+template <class Bundle>
 struct Parcel {
   unsigned owner = 0;
   Bin bin = 0;
-  Chain slots;
+  Bundle slots;
 };
 
 template <class R>
 concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& thread,
                                   const typename R::PerThread& seen, unsigned owner, Bin bin, void* slot,
-                                  const Parcel& parcel, Parcel& out, unsigned want, bool everything) {
+                                  const Parcel<typename R::Bundle>& parcel, Parcel<typename R::Bundle>& out, unsigned want, bool everything) {
   { R::kOwners } -> std::convertible_to<unsigned>;
   { R::admit(thread, owner, bin) } -> std::same_as<bool>;                     // false: sweep first
   { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;               // after admit
   { typename R::Sweep(thread, everything).next(out) } -> std::same_as<bool>;  // else only what made admit refuse
   { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;                     // any thread; a recent value
   { R::send(g, parcel) } -> std::same_as<void>;                               // to where its owner finds it
-  { R::collect(g, owner, bin, want) } -> std::same_as<Chain>;                 // about `want`: whole parcels; any thread
+  { R::collect(g, owner, bin, want) } -> std::same_as<typename R::Bundle>;    // about `want`: whole parcels; any thread
 };
 
 }  // namespace hz

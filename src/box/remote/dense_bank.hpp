@@ -14,6 +14,7 @@ template <class Line>
 struct DenseBank {
   using Stash = OwnerStash<Line::kOwners>;
   using Global = typename Stash::Global;
+  using Bundle = Chain;
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr std::size_t kParcelBytes = Line::kParcelBytes;
@@ -40,7 +41,7 @@ struct DenseBank {
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  static void send(Global& g, const Parcel& parcel) { Stash::send(g, parcel); }
+  static void send(Global& g, const Parcel<Chain>& parcel) { Stash::send(g, parcel); }
   static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
     return Stash::collect(g, owner, bin, want);
   }
@@ -52,7 +53,7 @@ struct DenseBank {
           at_(everything ? 0 : Bin{thread.full_owner} * kBins + thread.full_bin),
           end_(everything ? Bin{kOwners} * kBins : at_ + 1) {}
 
-    bool next(Parcel& out) {
+    bool next(Parcel<Chain>& out) {
       for (; at_ < end_; ++at_) {
         Chain& open = thread_.bank[at_ / kBins][at_ % kBins];
         if (open.count == 0) continue;

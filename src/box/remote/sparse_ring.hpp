@@ -14,6 +14,7 @@ template <class Line>
 struct SparseRing {
   using Stash = OwnerStash<Line::kOwners>;
   using Global = typename Stash::Global;
+  using Bundle = Chain;
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kEntries = Line::kOutboxEntries;
@@ -43,7 +44,7 @@ struct SparseRing {
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  static void send(Global& g, const Parcel& parcel) { Stash::send(g, parcel); }
+  static void send(Global& g, const Parcel<Chain>& parcel) { Stash::send(g, parcel); }
   static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
     return Stash::collect(g, owner, bin, want);
   }
@@ -52,12 +53,12 @@ struct SparseRing {
    public:
     Sweep(PerThread& thread, bool /*everything: a full ring is swept whole*/) : thread_(thread) {}
 
-    bool next(Parcel& out) {
+    bool next(Parcel<Chain>& out) {
       while (thread_.count != 0) {
         const Entry entry = thread_.entries[--thread_.count];
         const unsigned owner = static_cast<unsigned>(entry >> kOwnerShift);
         const Bin bin = static_cast<Bin>(entry >> kBinShift & 0xFF);
-        Parcel& place = open_[(Bin{owner} * kBins + bin) % kPlaces];
+        Parcel<Chain>& place = open_[(Bin{owner} * kBins + bin) % kPlaces];
         const bool evict = place.slots.count != 0 && (place.owner != owner || place.bin != bin || is_full(place));
         if (evict) out = place;
         if (evict || place.slots.count == 0) place = {owner, bin, {}};
@@ -76,13 +77,13 @@ struct SparseRing {
    private:
     static constexpr unsigned kPlaces = 128;
     // Whoever collects takes whole parcels.
-    static bool is_full(const Parcel& p) {
+    static bool is_full(const Parcel<Chain>& p) {
       return p.slots.count >= Line::kParcelSlots || p.slots.count * bin_size(p.bin) >= Line::kParcelBytes;
     }
 
     PerThread& thread_;
     unsigned at_ = 0;
-    Parcel open_[kPlaces];
+    Parcel<Chain> open_[kPlaces];
   };
 };
 

@@ -5,6 +5,7 @@
 // the line: without it every remote free ends in a lock.
 #pragma once
 
+#include "base/free_list.hpp"
 #include "box/remote/contract.hpp"
 
 namespace hz {
@@ -18,7 +19,7 @@ struct OwnerStash {
     Shelf of_owner[kOwnerCount];
   };
 
-  static void send(Global& g, const Parcel& parcel) {
+  static void send(Global& g, const Parcel<Chain>& parcel) {
     g.of_owner[parcel.owner].of_bin[parcel.bin].push(parcel.slots, bin_size(parcel.bin));
   }
   static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {

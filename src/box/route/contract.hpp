@@ -14,6 +14,7 @@ namespace hz {
 template <class R>
 concept RouteContract = requires(typename R::Global& g, const typename R::Global& seen, typename R::PerThread& thread,
                                  typename R::Tag tag, std::uintptr_t at, std::size_t bytes, Bin bin, unsigned owner) {
+  { R::kOwned } -> std::convertible_to<bool>;  // tags name an owner; else every valid tag is everybody's
   { R::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
   { R::open(g, at, bytes) } -> std::same_as<void>;              // once: the arena, with the route's table at its start
   { R::find(seen, at) } -> std::same_as<typename R::Tag>;       // hot; any address; 0 if nothing is there

@@ -16,6 +16,7 @@ struct PageTag {
   using Tag = std::uint64_t;  // a word of the table, widened: it serves as an index without a further instruction
   using Word = std::uint32_t;
 
+  static constexpr bool kOwned = true;
   static constexpr std::size_t kTableBytesPerGranule = kPagesPerGranule * sizeof(Word);
   static constexpr unsigned kBinBits = 8;
   static_assert(kHugeBin < (1U << kBinBits));

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Free slots as an array of pointers: what moves between a thread and the shared lists where nothing is written into
+// free slots. Used by the lines with magazines. Costs eight bytes a slot and a copy each time it moves.
+#pragma once
+
+namespace hz {
+
+struct SlotArray {
+  static constexpr unsigned kMost = 128;
+
+  unsigned count = 0;
+  void* slots[kMost];
+
+  SlotArray() {}  // NOLINT(modernize-use-equals-default): else `{}` would write all of it
+
+  // count < kMost
+  void push(void* slot) { slots[count++] = slot; }
+
+  // Moves at most `n` of them to `out`; how many.
+  unsigned take(void** out, unsigned n) {
+    unsigned taken = 0;
+    while (taken < n && count != 0) out[taken++] = slots[--count];
+    return taken;
+  }
+};
+
+}  // namespace hz

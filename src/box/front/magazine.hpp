@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Thread bins as arrays of pointers beside the slots: last in first out, nothing is ever written into a free slot, so a
+// block that passes from thread to thread costs no cache miss here. Used by hakozuna. A null below each array ends a
+// pop, so that an empty bin needs no compare of its own.
+//
+//   tops[bin] - base(bin) == capacity[bin] - room[bin]         the slots of a bin are [base, top)
+//
+// Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation whether it
+// stands inside of one (heap/revoke.hpp). A bin that is seized has its top on `stray`, where the one put that may be
+// under way finds a place and the one pop finds a null.
+// Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
+#pragma once
+
+#include <array>
+
+#include "base/plain_word.hpp"
+#include "base/slot_array.hpp"
+#include "box/front/contract.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Magazine {
+  using Bundle = SlotArray;
+  using List = void**;  // a seized bin's top
+  static constexpr bool kInBand = false;
+
+  static consteval std::array<unsigned, kBins + 1> arranged() {
+    std::array<unsigned, kBins + 1> base{};
+    unsigned at = 0;
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      base[bin] = ++at;
+      at += Line::Policy::max_capacity(bin);
+    }
+    base[kBins] = at;
+    return base;
+  }
+  // Where each array begins; before it is its null. The last entry: their total length.
+  static constexpr std::array<unsigned, kBins + 1> kBase = arranged();
+
+  // Zero at first. A page of it is touched when a bin in it is used.
+  struct Store {
+    void* entries[kBase[kBins]];
+  };
+
+  static constexpr unsigned kRows = kBins + 1;       // of 0 and of kHugeBin nothing is admitted
+  static constexpr std::int32_t kClosed = -1 << 30;  // no room, however many threads meet there
+
+  struct PerThread {
+    OwnerWord<void**> tops[kRows];
+    OwnerWord<std::int32_t> room[kRows];
+    OwnerWord<std::int32_t> capacity[kRows];
+    void** entries = nullptr;
+    void* stray[2] = {};
+    void** limbo = nullptr;  // see dispute()
+    Bin limbo_bin = 0;
+    bool seized = false;
+
+    constexpr PerThread() {
+      for (unsigned row = 0; row < kRows; ++row) {
+        tops[row] = OwnerWord<void**>(nothing + 1);
+        room[row] = OwnerWord<std::int32_t>(kClosed);
+      }
+    }
+  };
+
+  static unsigned most(Bin bin) { return Line::Policy::max_capacity(bin); }
+
+  static void join(PerThread& t, Store& store) {
+    t.entries = store.entries;
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      t.tops[bin].set(base(t, bin));
+      t.room[bin].set(0);
+    }
+  }
+
+  HZ_INLINE static void* pop(PerThread& t, Bin bin) {
+    t.room[bin].add(1);
+    in_this_order();
+    void** top = t.tops[bin].get();
+    void* slot = top[-1];
+    if (HZ_UNLIKELY(slot == nullptr)) {
+      undo(t, apart(bin), -1);
+      return nullptr;
+    }
+    t.tops[bin].put(top - 1);
+    return slot;
+  }
+
+  // The slot that came last is not admitted again: it was freed twice.
+  HZ_INLINE static bool admit(PerThread& t, Bin bin, const void* slot) {
+    if (HZ_UNLIKELY(t.room[bin].take_one_too_many())) return false;
+    in_this_order();
+    return HZ_LIKELY(t.tops[bin].get()[-1] != slot);
+  }
+  HZ_INLINE static void turn_away(PerThread& t, Bin bin) { undo(t, apart(bin), 1); }
+
+  HZ_INLINE static void put(PerThread& t, Bin bin, void* slot) {
+    void** top = t.tops[bin].get();
+    *top = slot;
+    // The slot before the top, also for the compiler: a fork may copy the thread's state between the two.
+    std::atomic_signal_fence(std::memory_order_release);
+    t.tops[bin].put(top + 1);
+  }
+
+  static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.tops[bin].peek()[-1] == slot; }
+
+  static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
+    void** top = t.tops[bin].peek();
+    __builtin_memcpy(top, bundle.slots, bundle.count * sizeof(void*));
+    std::atomic_signal_fence(std::memory_order_release);
+    t.tops[bin].set(top + bundle.count);
+    t.room[bin].add(-static_cast<std::int32_t>(bundle.count));
+  }
+
+  // The oldest: the newest are in this core's cache.
+  static SlotArray drain(PerThread& t, Bin bin, unsigned n) {
+    SlotArray bundle;
+    void** first = base(t, bin);
+    const unsigned count = length(t, bin);
+    n = n < count ? n : count;
+    n = n < SlotArray::kMost ? n : SlotArray::kMost;
+    __builtin_memcpy(bundle.slots, first, n * sizeof(void*));
+    __builtin_memmove(first, first + n, (count - n) * sizeof(void*));
+    bundle.count = n;
+    t.tops[bin].set(first + count - n);
+    t.room[bin].add(static_cast<std::int32_t>(n));
+    return bundle;
+  }
+
+  static unsigned count(const PerThread& t, Bin bin) {
+    void** top = t.tops[bin].peek();
+    const bool strayed = top == t.stray + 2;
+    if (strayed || top == t.stray + 1) top = bin == t.limbo_bin ? t.limbo : base(t, bin);
+    const std::uintptr_t n = (address(top) - address(base(t, bin))) / sizeof(void*) + (strayed ? 1 : 0);
+    return n <= most(bin) ? static_cast<unsigned>(n) : 0;
+  }
+  static unsigned capacity(const PerThread& t, Bin bin) { return static_cast<unsigned>(t.capacity[bin].peek()); }
+  static void set_capacity(PerThread& t, Bin bin, unsigned n) {
+    const auto capacity = static_cast<std::int32_t>(n);
+    t.room[bin].add(capacity - t.capacity[bin].peek());
+    t.capacity[bin].set(capacity);
+  }
+
+  static std::uint64_t signature(const PerThread& t) {
+    std::uint64_t sum = 0;
+    for (Bin bin = 1; bin < kBins; ++bin)
+      sum = sum * 31 + address(t.tops[bin].peek()) + static_cast<std::uint32_t>(t.room[bin].peek());
+    return sum;
+  }
+
+  static void** seize(PerThread& t, Bin bin) {
+    t.seized = true;
+    void** top = t.tops[bin].take(t.stray + 1);
+    return top == base(t, bin) ? nullptr : top;
+  }
+  // What a seized bin held.
+  static SlotArray listed(const PerThread& t, Bin bin, void** top) {
+    SlotArray bundle;
+    for (void** at = base(t, bin); at != top; ++at) bundle.push(*at);
+    return bundle;
+  }
+
+  static bool accounts_for(const PerThread& t, Bin bin, unsigned length) {
+    return t.tops[bin].peek() == t.stray + 1 &&
+           t.capacity[bin].peek() - t.room[bin].peek() == static_cast<std::int32_t>(length);
+  }
+
+  static bool dispute(PerThread& t, Bin bin, void** top) {
+    if (t.limbo != nullptr) return false;
+    t.limbo = top;
+    t.limbo_bin = bin;
+    return true;
+  }
+
+  // A top that is not on `stray` was written by the owner in the array itself, and is true.
+  static void reconcile(PerThread& t) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      void** top = t.tops[bin].peek();
+      if (top == t.stray + 1 || top == t.stray + 2) {
+        void** first = bin == t.limbo_bin ? t.limbo : base(t, bin);
+        if (top == t.stray + 2) *first++ = t.stray[1];
+        t.tops[bin].set(first);
+      }
+      t.room[bin].set(t.capacity[bin].peek() - static_cast<std::int32_t>(length(t, bin)));
+    }
+    t.limbo = nullptr;
+    t.limbo_bin = 0;
+    t.seized = false;
+  }
+
+  static void check(const PerThread& t, Bin bin) {
+    if constexpr (kDebug) {
+      hz::check(static_cast<std::int32_t>(length(t, bin)) == t.capacity[bin].peek() - t.room[bin].peek());
+      hz::check(base(t, bin)[-1] == nullptr);
+    }
+  }
+
+ private:
+  static inline constinit void* nothing[1] = {};  // below every array of a thread that has none
+
+  // For the compiler; the machine is told by whoever needs to know (os::barrier_on_all_threads).
+  HZ_INLINE static void in_this_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+  HZ_INLINE static void undo(PerThread& t, Bin bin, std::int32_t step) {
+    if (HZ_LIKELY(t.entries != nullptr)) {
+      t.room[bin].add(step);
+    } else {
+      t.room[bin].set(kClosed);  // all threads meet here, and lose some of each other's steps
+    }
+  }
+
+  static void** base(const PerThread& t, Bin bin) { return t.entries + kBase[bin]; }
+  static unsigned length(const PerThread& t, Bin bin) {
+    return static_cast<unsigned>(t.tops[bin].peek() - base(t, bin));
+  }
+};
+
+}  // namespace hz

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// No owners: a slot belongs to the thread that frees it, so there are no strangers, no outbox and no parcels. Used by
+// hakozuna, whose depot carries slots from threads that free to threads that allocate. Costs nothing.
+#pragma once
+
+#include "base/slot_array.hpp"
+#include "box/remote/contract.hpp"
+
+namespace hz {
+
+struct Ownerless {
+  using Bundle = SlotArray;
+  static constexpr unsigned kOwners = 1;
+
+  struct Global {};
+  struct PerThread {};
+
+  HZ_INLINE static bool admit(PerThread&, unsigned /*owner*/, Bin) { return false; }
+  HZ_INLINE static void defer(PerThread&, unsigned /*owner*/, Bin, void* /*slot*/) {}
+  static std::size_t outbox_bytes(const PerThread&) { return 0; }
+  static void send(Global&, const Parcel<SlotArray>&) {}
+  static SlotArray collect(Global&, unsigned /*owner*/, Bin, unsigned /*want*/) { return {}; }
+
+  class Sweep {
+   public:
+    Sweep(PerThread&, bool /*everything*/) {}
+    bool next(Parcel<SlotArray>&) { return false; }
+  };
+};
+
+}  // namespace hz

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Line hakozuna, the default: no owners and nothing in or beside user memory. A free costs the same whoever allocated;
+// full magazines move through a depot to whoever needs them; what idle threads hold goes back. For every program.
+#pragma once
+
+#include "box/central/magazine_depot.hpp"
+#include "box/central/span_pool.hpp"
+#include "box/front/magazine.hpp"
+#include "box/guard/outside.hpp"
+#include "box/observe/counters.hpp"
+#include "box/policy/frozen.hpp"
+#include "box/remote/ownerless.hpp"
+#include "box/retain/background.hpp"
+#include "box/retain/hysteresis.hpp"
+#include "box/route/byte_tag.hpp"
+#include "box/source/arena.hpp"
+#include "heap/heap.hpp"
+
+namespace hz {
+
+struct Hakozuna {
+  static constexpr const char* kName = "hakozuna";
+
+  static constexpr std::size_t kBinBytes = 2 * kMiB;
+  static constexpr unsigned kBinSlots = 128;
+  static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
+  static constexpr std::size_t kThreadBytes = 2 * kKiB;
+
+  using Route = ByteTag;
+  using Policy = Frozen<Hakozuna>;
+  using Front = Magazine<Hakozuna>;
+  using Remote = Ownerless;
+  using Central = MagazineDepot<Hakozuna>;
+  using Pool = BasicSpanPool<false>;
+  using Source = Arena;
+  using Retain = Hysteresis;
+  using Background = hz::Background;
+  using Guard = Outside;
+  using Observe = Counters;
+};
+
+}  // namespace hz
