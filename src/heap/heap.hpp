@@ -257,7 +257,6 @@ struct Heap {
       Front::put(t.front, bin, block);
     } else {
       Front::turn_away(t.front, bin);
-      if (HZ_UNLIKELY(Front::is_latest(t.front, bin, block))) return refuse(Fault::kDoubleFree, block, bin);
       B::flush(t, bin, block);
     }
   }
@@ -272,6 +271,8 @@ struct Heap {
       fault = static_cast<std::uint16_t>(address(block)) == 0 ? Fault::kNone : Fault::kInterior;
     } else {
       fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
+      if (!Guard::kMarks && fault == Fault::kNone && Front::is_latest(S::fast().front, bin, block))
+        fault = Fault::kDoubleFree;
     }
     if (HZ_LIKELY(fault == Fault::kNone)) return true;
     refuse(fault, block, bin);

@@ -109,6 +109,9 @@ std::string ExpectedReports(const std::string& announced, const Bug& bug, bool f
   return reports;
 }
 
+// Nothing of the heap is where such a write goes.
+bool HurtsNothing(const Bug& bug) { return KeepsNothingInSlots() && std::strncmp(bug.code, "E06", 3) == 0; }
+
 class Committed : public ::testing::Test {
  public:
   explicit Committed(const Bug& bug) : bug_(bug) {}
@@ -124,9 +127,10 @@ class Abort : public Committed {
     // The default as well as the word.
     for (const char* mode : {"", "abort"}) {
       const ChildResult result = RunBug(bug_.name, {{"HZ_ON_INVALID", mode}});
-      const bool fatal = bug_.severity == kFatal;
-      const std::string reports = ExpectedReports(result.out, bug_, fatal, fatal);
+      const bool fatal = bug_.severity == kFatal && !HurtsNothing(bug_);
+      std::string reports = ExpectedReports(result.out, bug_, fatal, fatal);
       EXPECT_NE("", reports) << "the bug was not committed";
+      if (HurtsNothing(bug_)) reports.clear();
       EXPECT_EQ(reports, result.err);
       if (fatal) {
         EXPECT_EQ(SIGABRT, result.signal) << result.out;
@@ -142,8 +146,9 @@ class Report : public Committed {
   using Committed::Committed;
   void TestBody() override {
     const ChildResult result = RunBug(bug_.name, {{"HZ_ON_INVALID", "report"}});
-    const std::string reports = ExpectedReports(result.out, bug_, false, false);
+    std::string reports = ExpectedReports(result.out, bug_, false, false);
     EXPECT_NE("", reports) << "the bug was not committed";
+    if (HurtsNothing(bug_)) reports.clear();
     EXPECT_EQ(reports, result.err);
     EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out;
   }

@@ -20,5 +20,6 @@ HZ_BUG(DoubleFreeAfterExit, "E03 double-free", kFatal) {
   }).join();
   scene.Expect(block, usable);
   api::Free(block);
+  hz_test::Scene::SlotsComeHome();
   for (void* neighbour : neighbours) api::Free(neighbour);
 }

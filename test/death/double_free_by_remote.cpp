@@ -15,6 +15,7 @@ HZ_BUG(DoubleFreeByRemote, "E03 double-free", kFatal) {
   std::thread([&] {
     scene.Expect(block, usable);
     api::Free(block);
+    hz_test::Scene::SlotsComeHome();
   }).join();
   api::Free(neighbour);
 }

@@ -15,5 +15,6 @@ HZ_BUG(DoubleFreeFlushed, "E03 double-free", kFatal) {
   api::Trim();
   scene.Expect(blocks[1000], usable);
   api::Free(blocks[1000]);
+  hz_test::Scene::SlotsComeHome();
   for (int i = 1; i < kCount; i += 2) api::Free(blocks[i]);
 }

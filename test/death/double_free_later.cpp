@@ -12,5 +12,6 @@ HZ_BUG(DoubleFreeLater, "E03 double-free", kFatal) {
   for (int i = 0; i < 15; ++i) api::Free(blocks[i]);
   scene.Expect(blocks[3], usable);
   api::Free(blocks[3]);
+  hz_test::Scene::SlotsComeHome();
   for (int i = 15; i < 20; ++i) api::Free(blocks[i]);
 }

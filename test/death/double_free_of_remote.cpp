@@ -22,6 +22,7 @@ HZ_BUG(DoubleFreeOfRemote, "E03 double-free", kFatal) {
   while (!freed) std::this_thread::yield();
   scene.Expect(block, usable);
   api::Free(block);
+  hz_test::Scene::SlotsComeHome();
   done = true;
   other.join();
   api::Free(neighbour);

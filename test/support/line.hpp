@@ -24,6 +24,10 @@ inline bool OnLibc() {
   return name != nullptr && std::strcmp(name, "libc") == 0;
 }
 
+// Whether the line keeps nothing in free slots: then it sees a second free that does not follow the first when the
+// slots come home to their span, and a write after free never.
+inline bool KeepsNothingInSlots() { return ExpectedLine() == "hakozuna"; }
+
 template <class Function>
 inline Function* FindFunction(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
