@@ -8,7 +8,7 @@
 //   flush:   central list while retention lets slots wait loose, else home to their spans; empty spans retire
 #pragma once
 
-#include "heap/home.hpp"
+#include "heap/loose.hpp"
 
 namespace hz {
 
@@ -16,12 +16,12 @@ template <class Line>
 struct Boundary {
   using S = State<Line>;
   using H = Home<Line>;
+  using L = Loose<Line>;
   using Thread = typename S::Thread;
   using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
   using Remote = typename Line::Remote;
-  using Central = typename Line::Central;
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
   using Retain = typename Line::Retain;
@@ -29,21 +29,19 @@ struct Boundary {
   using Policy = typename Line::Policy;
   using Observe = typename Line::Observe;
 
-  static constexpr unsigned kAll = ~0U;
-  static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
+  static constexpr unsigned kAll = L::kAll;
+  static constexpr unsigned kBatch = L::kBatch;
   static constexpr unsigned kDeniedPerTake = 16;
-  static constexpr unsigned kLists = Remote::kOwners * kBins;
-  static constexpr unsigned kLooks = 2 * kBins;  // lists that one crossing relieves
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
     Observe::count(t.observe, Event::kRefill, 1);
     grow_capacity(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
-    if (void* slot = stock(t, bin, take_loose(t, t.owner, bin, want))) return slot;
+    if (void* slot = stock(t, bin, L::take(t, t.owner, bin, want))) return slot;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
-      if (void* slot = stock(t, bin, take_abandoned(t, bin, want))) return slot;
+      if (void* slot = stock(t, bin, L::take_abandoned(t, bin, want))) return slot;
       deliver(t, true);                           // what lies in the outbox may be what another thread is about to map
       if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
       if (reclaimed) return nullptr;
@@ -68,32 +66,32 @@ struct Boundary {
     Front::turn_away(t.front, bin);
     Bundle bundle;  // this thread caches nothing of the class
     bundle.push(slot);
-    put_loose(t, bin, bundle);
+    L::put(t, bin, bundle);
     H::purge_if_due(t);
   }
 
   // Sends remote frees on their way: all of them, or those for which there was no room.
   static void deliver(Thread& t, bool everything) {
     send(t, everything);
-    relieve(t);
+    L::relieve(t);
     H::purge_if_due(t);
   }
 
   // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that waits for the
   // owner goes home.
   static void bury(Thread& t) {
-    // A hint: an heir that leaves at the same moment leaves the lists to take_abandoned.
+    // A hint: see Threads::on_thread_exit.
     const bool last = S::global.owner_threads[t.owner].load(std::memory_order_relaxed) == 1;
     Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
     give_up(t, last);
-    if (last) vacate(t, t.owner);
+    if (last) L::vacate(t, t.owner);
     H::purge_if_due(t);
   }
 
   // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
-    vacate_all(t);
+    L::vacate_all(t);
     return H::purge(t, keep_dirty);
   }
 
@@ -129,9 +127,9 @@ struct Boundary {
   // `idle`: all threads are, so that what waits loose waits for nobody.
   static bool tidy(Thread& t, bool idle) {
     Retain::rest(S::global.retain, idle);
-    for (unsigned at = 0; !idle && at < kLists; at += kLooks) relieve(t);
+    for (unsigned at = 0; !idle && at < L::kLists; at += L::kLooks) L::relieve(t);
     if (!idle) return H::purge_if_due(t), false;
-    if (Retain::loose_bytes(S::global.retain) != 0) vacate_all(t);
+    if (Retain::loose_bytes(S::global.retain) != 0) L::vacate_all(t);
     return H::purge(t, Retain::dirty_target(S::global.retain)) == 0 && Retain::at_rest(S::global.retain);
   }
 
@@ -184,47 +182,6 @@ struct Boundary {
     return slot;
   }
 
-  static Bundle take_loose(Thread& t, unsigned owner, Bin bin, unsigned want) {
-    Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
-    if (bundle.count != 0) {
-      Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
-    } else {
-      bundle = Central::take(S::global.central, owner, bin, want);
-    }
-    if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
-    return bundle;
-  }
-
-  // What is left of `room` slots.
-  static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
-    if (bin == 0) return room;
-    const Bundle bundle = take_loose(t, owner, bin, kBatch);
-    H::go_home(t, bin, bundle);
-    return bundle.count < room ? room - bundle.count : 0;
-  }
-
-  // Sends home what waits for an owner.
-  static void vacate(Thread& t, unsigned owner) {
-    for (Bin bin = 1; bin < kBins; ++bin) {
-      for (Bundle bundle = take_loose(t, owner, bin, kAll); bundle.count != 0; bundle = take_loose(t, owner, bin, kAll))
-        H::go_home(t, bin, bundle);
-    }
-  }
-
-  static void vacate_all(Thread& t) {
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
-  }
-
-  // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
-  static Bundle take_abandoned(Thread& t, Bin bin, unsigned want) {
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
-      if (S::global.owner_threads[owner].load(std::memory_order_relaxed) != 0) continue;
-      const Bundle bundle = take_loose(t, owner, bin, want);
-      if (bundle.count != 0) return bundle;
-    }
-    return {};
-  }
-
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
     void* slots[kBatch];
     const Taken taken = Pool::take(S::global.pool, bin, t.owner, slots, want < kBatch ? want : kBatch);
@@ -275,34 +232,9 @@ struct Boundary {
     if (to_spans) {
       H::go_home(t, bin, bundle);
     } else {
-      put_loose(t, bin, bundle);
+      L::put(t, bin, bundle);
     }
     return true;
-  }
-
-  static void put_loose(Thread& t, Bin bin, Bundle& bundle) {
-    if (Retain::may_wait(S::global.retain)) {
-      const unsigned count = bundle.count;
-      Central::give(S::global.central, t.owner, bin, bundle);
-      Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
-      if (bundle.count == 0) return;
-    }
-    H::go_home(t, bin, bundle);
-    relieve(t);
-  }
-
-  // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
-  // what waits for this thread's owner, although the thread may want it soon.
-  static void relieve(Thread& t) {
-    if (Retain::may_wait(S::global.retain)) return;
-    unsigned room = 4 * kBatch;
-    const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
-    for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
-      room = relieve_list(t, t.owner, (at + i) % kBins, room);
-    for (unsigned i = 0; i < kLooks && room != 0; ++i) {
-      const unsigned list = (at + i) % kLists;
-      room = relieve_list(t, list / kBins, list % kBins, room);
-    }
   }
 };
 

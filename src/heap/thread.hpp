@@ -210,6 +210,12 @@ struct Threads {
     }
     const Hold hold(S::global.threads_lock);
     delist(S::global, *t);
+    // Heirs that leave together each see the other.
+    if (S::global.owner_threads[t->owner].load(std::memory_order_relaxed) == 0) {
+      const Hold shared(S::shared.lock);
+      Loose<Line>::vacate(S::shared, t->owner);
+      Home<Line>::purge_if_due(S::shared);
+    }
     discard(*t);
   }
 

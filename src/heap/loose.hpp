@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slots that wait loose between threads: for their owner (Remote), or for any thread of it (Central). Retention says
+// how many bytes may; what is more goes home to its spans. Called from the boundary (refill.hpp) with the thread's lock
+// held.
+#pragma once
+
+#include "heap/home.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Loose {
+  using S = State<Line>;
+  using H = Home<Line>;
+  using Thread = typename S::Thread;
+  using Bundle = typename Line::Front::Bundle;
+  using Remote = typename Line::Remote;
+  using Central = typename Line::Central;
+  using Retain = typename Line::Retain;
+  using Observe = typename Line::Observe;
+
+  static constexpr unsigned kAll = ~0U;
+  static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
+  static constexpr unsigned kLists = Remote::kOwners * kBins;
+  static constexpr unsigned kLooks = 2 * kBins;  // lists that one crossing relieves
+
+  static Bundle take(Thread& t, unsigned owner, Bin bin, unsigned want) {
+    Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
+    if (bundle.count != 0) {
+      Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
+    } else {
+      bundle = Central::take(S::global.central, owner, bin, want);
+    }
+    if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
+    return bundle;
+  }
+
+  static void put(Thread& t, Bin bin, Bundle& bundle) {
+    if (Retain::may_wait(S::global.retain)) {
+      const unsigned count = bundle.count;
+      Central::give(S::global.central, t.owner, bin, bundle);
+      Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
+      if (bundle.count == 0) return;
+    }
+    H::go_home(t, bin, bundle);
+    relieve(t);
+  }
+
+  // Sends home what waits for an owner.
+  static void vacate(Thread& t, unsigned owner) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      for (Bundle bundle = take(t, owner, bin, kAll); bundle.count != 0; bundle = take(t, owner, bin, kAll))
+        H::go_home(t, bin, bundle);
+    }
+  }
+
+  static void vacate_all(Thread& t) {
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
+  }
+
+  // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
+  static Bundle take_abandoned(Thread& t, Bin bin, unsigned want) {
+    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
+      if (S::global.owner_threads[owner].load(std::memory_order_relaxed) != 0) continue;
+      const Bundle bundle = take(t, owner, bin, want);
+      if (bundle.count != 0) return bundle;
+    }
+    return {};
+  }
+
+  // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
+  // what waits for this thread's owner, although the thread may want it soon.
+  static void relieve(Thread& t) {
+    if (Retain::may_wait(S::global.retain)) return;
+    unsigned room = 4 * kBatch;
+    const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
+    for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
+      room = relieve_list(t, t.owner, (at + i) % kBins, room);
+    for (unsigned i = 0; i < kLooks && room != 0; ++i) {
+      const unsigned list = (at + i) % kLists;
+      room = relieve_list(t, list / kBins, list % kBins, room);
+    }
+  }
+
+ private:
+  // What is left of `room` slots.
+  static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
+    if (bin == 0) return room;
+    const Bundle bundle = take(t, owner, bin, kBatch);
+    H::go_home(t, bin, bundle);
+    return bundle.count < room ? room - bundle.count : 0;
+  }
+};
+
+}  // namespace hz
