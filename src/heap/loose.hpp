@@ -70,16 +70,26 @@ struct Loose {
   }
 
   // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
-  // what waits for this thread's owner, although the thread may want it soon.
-  static void relieve(Thread& t) {
-    if (Retain::may_wait(S::global.retain)) return;
-    unsigned room = 4 * kBatch;
+  // what waits for this thread's owner, although the thread may want it soon. Returns how many slots went.
+  static unsigned relieve(Thread& t) {
+    constexpr unsigned kMost = 4 * kBatch;
+    if (Retain::may_wait(S::global.retain)) return 0;
+    unsigned room = kMost;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
       room = relieve_list(t, t.owner, (at + i) % kBins, room);
     for (unsigned i = 0; i < kLooks && room != 0; ++i) {
       const unsigned list = (at + i) % kLists;
       room = relieve_list(t, list / kBins, list % kBins, room);
+    }
+    return kMost - room;
+  }
+
+  // Until no more waits than may.
+  static void relieve_all(Thread& t) {
+    for (bool some = true; some;) {
+      some = false;
+      for (unsigned at = 0; at < kLists; at += kLooks) some |= relieve(t) != 0;
     }
   }
 

@@ -127,8 +127,10 @@ struct Boundary {
   // `idle`: all threads are, so that what waits loose waits for nobody.
   static bool tidy(Thread& t, bool idle) {
     Retain::rest(S::global.retain, idle);
-    for (unsigned at = 0; !idle && at < L::kLists; at += L::kLooks) L::relieve(t);
-    if (!idle) return H::purge_if_due(t), false;
+    if (!idle) {
+      L::relieve_all(t);
+      return H::purge_if_due(t), false;
+    }
     if (Retain::loose_bytes(S::global.retain) != 0) L::vacate_all(t);
     return H::purge(t, Retain::dirty_target(S::global.retain)) == 0 && Retain::at_rest(S::global.retain);
   }

@@ -87,6 +87,7 @@ struct Threads {
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
     g.retain.percent.store(options.retain, std::memory_order_relaxed);
+    g.retain.has_purger.store(options.background, std::memory_order_relaxed);
     if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
   }
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <thread>
 
 namespace hz_test {
@@ -20,8 +20,13 @@ constexpr std::size_t Spare(std::size_t recent, std::size_t live, std::size_t pe
   return Hysteresis::kFloor + (allowed > live ? allowed - live : 0);
 }
 
-// Decay goes by a clock; in most tests it must not come due.
-void StopTheClock(Hysteresis::Global& g) { g.decayed_at = hz::os::milliseconds(); }
+std::size_t Recent(const Hysteresis::Global& g) { return std::max(g.high.load(), g.before.load()); }
+
+// As if this window had begun some windows ago; with 0 it does not end while a test runs.
+void BeganWindowsAgo(Hysteresis::Global& g, std::uint64_t windows) {
+  g.began = hz::os::milliseconds() - windows * Hysteresis::kWindowMilliseconds;
+}
+void StopTheClock(Hysteresis::Global& g) { BeganWindowsAgo(g, 0); }
 
 TEST(Hysteresis, NothingOutLeavesTheFloor) {
   Hysteresis::Global g;
@@ -44,7 +49,7 @@ TEST(Hysteresis, AQuarterOfTheSpareMayAlwaysBeDirty) {
   Hysteresis::slots_out(g, 200 * kMiB);
   Hysteresis::slots_out(g, 1000 * kMiB);
   Hysteresis::loose_added(g, 1000 * kMiB);
-  g.recent = 200 * kMiB;
+  g.high = 200 * kMiB;
   EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB) / 4, Hysteresis::dirty_limit(g));
 }
 
@@ -61,11 +66,11 @@ TEST(Hysteresis, AProgramThatEmptiesItselfIsSmallAtOnce) {
   Hysteresis::slots_out(g, 800 * kMiB);
   StopTheClock(g);
   Hysteresis::slots_home(g, 700 * kMiB);
-  EXPECT_EQ(800 * kMiB, g.recent.load()) << "an eighth is not below an eighth";
+  EXPECT_EQ(800 * kMiB, Recent(g)) << "an eighth is not below an eighth";
   Hysteresis::slots_home(g, 10 * kMiB);
-  EXPECT_EQ(720 * kMiB, g.recent.load()) << "a byte that comes home takes eight with it";
+  EXPECT_EQ(720 * kMiB, Recent(g)) << "a byte that comes home takes eight with it";
   Hysteresis::slots_home(g, 90 * kMiB);
-  EXPECT_EQ(0u, g.recent.load());
+  EXPECT_EQ(0u, Recent(g));
   EXPECT_EQ(Hysteresis::kFloor, Hysteresis::dirty_limit(g));
 }
 
@@ -77,9 +82,9 @@ TEST(Hysteresis, BinsDoNotHideThatAProgramEmptiesItself) {
   Hysteresis::bins_grown(g, 50 * kMiB);
   Hysteresis::bins_shrunk(g, 10 * kMiB);
   Hysteresis::slots_home(g, 660 * kMiB);
-  EXPECT_EQ(800 * kMiB, g.recent.load()) << "an eighth and the bins are left";
+  EXPECT_EQ(800 * kMiB, Recent(g)) << "an eighth and the bins are left";
   Hysteresis::slots_home(g, 10 * kMiB);
-  EXPECT_EQ(720 * kMiB, g.recent.load());
+  EXPECT_EQ(720 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpare) {
@@ -89,44 +94,65 @@ TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpare) {
   const std::size_t half = Spare(100 * kMiB, 100 * kMiB) / 2;
   Hysteresis::slots_out(g, half);  // loose from the start, so that live stays
   Hysteresis::loose_added(g, half);
-  g.recent = 100 * kMiB;
+  g.high = 100 * kMiB;
   EXPECT_TRUE(Hysteresis::may_wait(g));
   Hysteresis::slots_out(g, 2);
   Hysteresis::loose_added(g, 2);
-  g.recent = 100 * kMiB;
+  g.high = 100 * kMiB;
   EXPECT_FALSE(Hysteresis::may_wait(g));
 }
 
-TEST(Hysteresis, RecentFallsByAnEighthOfTheWayEach100Milliseconds) {
+TEST(Hysteresis, APeakCountsForOneWindowAfterItsOwn) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 900 * kMiB);
-  StopTheClock(g);
+  BeganWindowsAgo(g, 1);
   Hysteresis::slots_home(g, 100 * kMiB);
-  std::this_thread::sleep_for(std::chrono::milliseconds(Hysteresis::kDecayMilliseconds + 20));
-  Hysteresis::slots_home(g, 0);
-  // Asleep for longer on a busy machine: any whole number of periods.
-  std::size_t over = 100 * kMiB;
-  int periods = 0;
-  for (; periods < 600 && 800 * kMiB + over != g.recent.load(); ++periods) over -= over / 8;
-  EXPECT_GE(periods, 1);
-  EXPECT_LT(periods, 600) << g.recent.load();
+  EXPECT_EQ(900 * kMiB, Recent(g));
+  BeganWindowsAgo(g, 1);
+  Hysteresis::slots_home(g, 50 * kMiB);
+  EXPECT_EQ(800 * kMiB, Recent(g)) << "what lived when the window began";
 }
 
-TEST(Hysteresis, ALongSleepMakesUpForManyPeriods) {
+TEST(Hysteresis, AWindowInWhichNobodyLookedEndsToo) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 900 * kMiB);
-  g.decayed_at = hz::os::milliseconds() - 200 * Hysteresis::kDecayMilliseconds;
+  BeganWindowsAgo(g, 2);
   Hysteresis::slots_home(g, 600 * kMiB);
-  EXPECT_GE(g.recent.load(), 300 * kMiB);
-  EXPECT_LE(g.recent.load(), 300 * kMiB + hz::kPage);
+  EXPECT_EQ(300 * kMiB, Recent(g));
 }
 
-TEST(Hysteresis, TheFirstLookAtTheClockEnds) {
+TEST(Hysteresis, TheFirstLookAtTheClockIsNoEnd) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 64 * kMiB);
-  g.decayed_at = 0;
   Hysteresis::slots_home(g, kMiB);
-  EXPECT_GE(g.recent.load(), 63 * kMiB);
+  EXPECT_EQ(64 * kMiB, Recent(g));
+}
+
+TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
+  Hysteresis::Global g;
+  Hysteresis::slots_out(g, 64 * kMiB);
+  StopTheClock(g);
+  Hysteresis::slots_home(g, 32 * kMiB);
+  Hysteresis::rest(g, false);
+  Hysteresis::rest(g, true);
+  EXPECT_EQ(64 * kMiB, Recent(g));
+  Hysteresis::rest(g, true);
+  EXPECT_EQ(32 * kMiB, Recent(g));
+}
+
+TEST(Hysteresis, WhereAPurgerMayComeTheClockDecides) {
+  Hysteresis::Global g;
+  std::thread([] {}).join();
+  ASSERT_FALSE(hz::os::never_had_threads());
+  Hysteresis::slots_out(g, 800 * kMiB);
+  StopTheClock(g);
+  Hysteresis::slots_home(g, 800 * kMiB);
+  EXPECT_EQ(800 * kMiB, Recent(g));
+  g.has_purger = false;
+  Hysteresis::slots_home(g, 0);
+  Hysteresis::slots_out(g, kMiB);
+  Hysteresis::slots_home(g, kMiB);
+  EXPECT_EQ(792 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, PercentAndFloorAreSettings) {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Retention follows live bytes: the footprint may stay where the live bytes recently peaked, and a little above, so a
-// busy program whose load swings neither maps nor purges; one that has emptied itself is small at once. Called by the
-// boundary only; a few atomics and a coarse clock a batch.
+// busy program whose load swings neither maps nor purges. Called by the boundary only; a few atomics and a coarse clock
+// a batch.
 //
 //   live      = out - loose              (thread bins count as live)
-//   recent    = the highest live of late: decays towards live by 1/8 in 100 ms; once live without what the bins may
-//               hold is below 1/8 of it, the program is emptying itself, and every byte that comes home takes eight
-//               with it
+//   recent    = the highest live in this window of time and the one before
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
 //   loose    <= (floor + percent% of live) / 2   (what no longer lives will not be wanted again)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
+//
+// A program that has no purger, or had no thread so far, may fall asleep with all that: once its live bytes without
+// what the bins may hold are below 1/8 of recent, it is emptying itself, and every byte that comes home takes eight
+// with it.
 #pragma once
 
 #include <atomic>
@@ -26,26 +28,28 @@ namespace hz {
 struct Hysteresis {
   static constexpr std::size_t kFloor = 4 * kMiB;
   static constexpr std::size_t kDefaultPercent = 125;
-  static constexpr unsigned kDecayShift = 3;
-  static constexpr std::uint64_t kDecayMilliseconds = 100;
+  static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::size_t kEmptied = 8;
 
   struct Global {
-    std::atomic<std::size_t> out{0}, loose{0}, bins{0}, recent{0}, peak{0};
-    std::atomic<std::uint64_t> decayed_at{0};  // milliseconds
+    std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
+    std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
+    std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
     std::atomic<std::size_t> percent{kDefaultPercent};
     std::atomic<std::size_t> floor{kFloor};
+    std::atomic<bool> has_purger{true};  // or may get one
   };
 
   static void slots_out(Global& g, std::size_t bytes) {
     const std::size_t out = g.out.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     raise(g.peak, out);
-    raise(g.recent, live(g));
+    raise(g.high, live(g));
   }
   static void slots_home(Global& g, std::size_t bytes) {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
-    const std::size_t over = over_live(g);
-    if (over != 0) forget(g, over, decay(g, over) + emptied(g, bytes));
+    if (recent(g) <= live(g)) return;
+    turn_in_time(g);
+    if (!g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads()) forget(g, emptied(g, bytes));
   }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
@@ -53,12 +57,8 @@ struct Hysteresis {
   static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
   static void bins_shrunk(Global& g, std::size_t bytes) { g.bins.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  // Idle, the peak is forgotten within a second.
-  static void rest(Global& g, bool idle) {
-    const std::size_t over = over_live(g);
-    if (over != 0) forget(g, over, idle ? over / 2 + 1 : decay(g, over));
-  }
-  static bool at_rest(const Global& g) { return g.recent.load(std::memory_order_relaxed) <= live(g) + kMiB; }
+  static void rest(Global& g, bool idle) { idle ? turn(g, g.high.load(std::memory_order_relaxed)) : turn_in_time(g); }
+  static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
   static bool may_wait(const Global& g) {
     const std::size_t loose = loose_bytes(g);
@@ -95,38 +95,38 @@ struct Hysteresis {
     return bytes / 100 * g.percent.load(std::memory_order_relaxed);
   }
   static std::size_t spare(const Global& g) {
-    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    const std::size_t allowed = of_percent(g, recent);
+    const std::size_t allowed = of_percent(g, recent(g));
     const std::size_t now = live(g);
     return g.floor.load(std::memory_order_relaxed) + (allowed > now ? allowed - now : 0);
   }
-  // By how much the recent peak exceeds what lives now.
-  static std::size_t over_live(const Global& g) {
-    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    const std::size_t now = live(g);
-    return recent > now ? recent - now : 0;
+  static std::size_t recent(const Global& g) {
+    const std::size_t high = g.high.load(std::memory_order_relaxed);
+    const std::size_t before = g.before.load(std::memory_order_relaxed);
+    return high > before ? high : before;
   }
-  static void forget(Global& g, std::size_t over, std::size_t bytes) {
-    if (bytes == 0) return;
-    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    const std::size_t less = bytes < over ? bytes : over;
-    g.recent.store(recent > less ? recent - less : 0, std::memory_order_relaxed);
-  }
-  // What `bytes` that were given back take along, if the program is emptying itself.
-  static std::size_t emptied(const Global& g, std::size_t bytes) {
-    const std::size_t recent = g.recent.load(std::memory_order_relaxed);
-    return live(g) < recent / kEmptied + g.bins.load(std::memory_order_relaxed) ? kEmptied * bytes : 0;
-  }
-  // What time takes of `over`; 0 most of the time.
-  static std::size_t decay(Global& g, std::size_t over) {
+  static void turn_in_time(Global& g) {
     const std::uint64_t now = os::milliseconds();
-    std::uint64_t then = g.decayed_at.load(std::memory_order_relaxed);
-    if (now - then < kDecayMilliseconds) return 0;
-    if (!g.decayed_at.compare_exchange_strong(then, now, std::memory_order_relaxed)) return 0;
-    std::size_t left = over;
-    for (std::uint64_t periods = (now - then) / kDecayMilliseconds; periods != 0 && left > kPage; --periods)
-      left -= left >> kDecayShift;
-    return over - left;
+    std::uint64_t then = g.began.load(std::memory_order_relaxed);
+    if (now - then < kWindowMilliseconds) return;
+    if (!g.began.compare_exchange_strong(then, now, std::memory_order_relaxed)) return;
+    const bool missed = then != 0 && now - then >= 2 * kWindowMilliseconds;  // nobody looked for a whole window
+    turn(g, missed ? live(g) : g.high.load(std::memory_order_relaxed));
+  }
+  static void turn(Global& g, std::size_t before) {
+    g.before.store(before, std::memory_order_relaxed);
+    g.high.store(live(g), std::memory_order_relaxed);
+  }
+  // What `bytes` that came home take along, if the program is emptying itself.
+  static std::size_t emptied(const Global& g, std::size_t bytes) {
+    return live(g) < recent(g) / kEmptied + g.bins.load(std::memory_order_relaxed) ? kEmptied * bytes : 0;
+  }
+  static void forget(Global& g, std::size_t bytes) {
+    if (bytes == 0) return;
+    const std::size_t now = live(g);
+    for (std::atomic<std::size_t>* one : {&g.high, &g.before}) {
+      const std::size_t seen = one->load(std::memory_order_relaxed);
+      one->store(seen > now + bytes ? seen - bytes : now, std::memory_order_relaxed);
+    }
   }
   static void raise(std::atomic<std::size_t>& highest, std::size_t value) {
     std::size_t seen = highest.load(std::memory_order_relaxed);
