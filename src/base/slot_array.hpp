@@ -7,12 +7,18 @@
 namespace hz {
 
 struct SlotArray {
-  static constexpr unsigned kMost = 128;
+  static constexpr unsigned kMost = 256;
 
   unsigned count = 0;
   void* slots[kMost];
 
   SlotArray() {}  // NOLINT(modernize-use-equals-default): else `{}` would write all of it
+  // What is in it, and not the kilobytes that could be.
+  SlotArray(const SlotArray& other) { copy(other); }
+  SlotArray& operator=(const SlotArray& other) {
+    if (this != &other) copy(other);
+    return *this;
+  }
 
   // count < kMost
   void push(void* slot) { slots[count++] = slot; }
@@ -22,6 +28,12 @@ struct SlotArray {
     unsigned taken = 0;
     while (taken < n && count != 0) out[taken++] = slots[--count];
     return taken;
+  }
+
+ private:
+  void copy(const SlotArray& other) {
+    count = other.count;
+    __builtin_memcpy(slots, other.slots, count * sizeof(void*));
   }
 };
 

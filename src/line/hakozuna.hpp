@@ -23,7 +23,7 @@ struct Hakozuna {
   static constexpr const char* kName = "hakozuna";
 
   static constexpr std::size_t kBinBytes = 2 * kMiB;
-  static constexpr unsigned kBinSlots = 128;
+  static constexpr unsigned kBinSlots = 256;
   static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
   static constexpr std::size_t kThreadBytes = 2 * kKiB;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Central as a stack of magazines per class: arrays of pointers that threads which free leave for threads which
-// allocate. Used by hakozuna. One lock per class, held for one copy of at most half a kilobyte; the newest magazine
+// allocate. Used by hakozuna. One lock per class, held for one copy of at most a kilobyte; the newest magazine
 // leaves first, because its slots are the likeliest to be in some cache. Memory for magazines comes from the system and
 // stays; one that cannot be had is a magazine that goes home.
 #pragma once
@@ -16,7 +16,7 @@ template <class Line>
 struct MagazineDepot {
   using Bundle = SlotArray;
 
-  static constexpr unsigned kSlots = 64;
+  static constexpr unsigned kSlots = 128;
   struct Full {
     Full* next;
     std::uint64_t count;

@@ -25,6 +25,7 @@ struct BasicSpanPool {
     bool listed, zeroed;
   };
 
+  static constexpr std::size_t kCacheLine = 64;
   static constexpr std::size_t kBitmapWords = kGranule / kMinAlign / 64;
   static constexpr std::size_t kBitmapBytes = kBitmapWords * 8;
   static constexpr std::size_t kTableBytesPerGranule = sizeof(Span) + kBitmapBytes;
@@ -161,6 +162,9 @@ struct BasicSpanPool {
       const std::size_t whole = (begin_bytes + want * size) & ~(kPage - 1);
       const std::size_t bytes = whole > begin_bytes ? whole : align_up(begin_bytes + 1, kPage);
       end = (bytes + size - 1) / size;
+    } else if (size % kCacheLine != 0) {
+      const std::size_t whole = end & ~(kCacheLine / (size & -size) - 1);  // a line for two threads would cost both
+      if (whole > span.carved && end < slots) end = whole;
     }
     return end < slots ? static_cast<unsigned>(end) : slots;
   }
