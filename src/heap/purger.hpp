@@ -80,18 +80,18 @@ struct Purger {
     return B::tidy(S::shared, idle);
   }
 
-  // Takes back what idle threads cache; whether all threads are idle. Where there is no barrier they keep it.
+  // Takes back what idle threads cache, and, when the heap has shrunk, what busy ones do: much of it may be of sizes
+  // that they no longer use. Whether all threads are idle. Where there is no barrier they keep it.
   static bool look_at_threads() {
     bool idle = true;
     unsigned looked = 0;
     const Hold list(S::global.threads_lock);
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
-      if (!is_idle(*t)) {
-        idle = false;
-      } else if (++looked <= kRevokedPerTick) {
-        Revocation<Line>::revoke(*t);
-      }
+      const bool busy = !is_idle(*t);
+      if (busy) idle = false;
+      if (busy && !has_outgrown(*t)) continue;
+      if (++looked <= kRevokedPerTick && Revocation<Line>::revoke(*t)) t->highest = 0;
     }
     return idle && looked <= kRevokedPerTick;
   }
@@ -101,6 +101,12 @@ struct Purger {
     t.same = now == t.signature ? t.same + 1 : 0;
     t.signature = now;
     return Background::is_idle(t.same);
+  }
+
+  static bool has_outgrown(Thread& t) {
+    const std::size_t out = Retain::out_bytes(S::global.retain);
+    if (out > t.highest) t.highest = out;
+    return Background::outgrown(out, t.highest);
   }
 
   static bool ended() {

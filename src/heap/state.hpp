@@ -60,7 +60,8 @@ struct State {
     OwnerWord<bool> deferring;        // the owner is at its outbox without the lock
     OwnerWord<bool> revoked;          // it caches nothing and sees `empty`: see heap/revoke.hpp
     std::uint64_t signature = 0;      // for the purger: as it looked last ...
-    unsigned same = 0;                // ... and how often in a row
+    unsigned same = 0;                // ... how often in a row ...
+    std::size_t highest = 0;          // ... and the most bytes out of spans since its cache was last taken
     Thread* next = nullptr;
     Thread* previous = nullptr;
   };

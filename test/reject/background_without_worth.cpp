@@ -12,6 +12,7 @@ struct Box {
 #endif
   static bool stuck(std::size_t, std::size_t);
   static bool is_idle(unsigned);
+  static bool outgrown(std::size_t, std::size_t);
   static bool at_rest(unsigned);
 };
 

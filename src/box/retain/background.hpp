@@ -23,6 +23,7 @@ struct Background {
   }
   static bool worth(std::size_t held_bytes) { return held_bytes > kWorthBytes; }
   static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= kIdleTicks; }
+  static bool outgrown(std::size_t out_bytes, std::size_t highest) { return out_bytes < highest / 4 * 3; }
   static bool at_rest(unsigned ticks_without_work) { return ticks_without_work >= kRestTicks; }
 };
 

@@ -38,6 +38,7 @@ concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
   { B::worth(bytes) } -> std::same_as<bool>;                   // is a heap that holds so much worth a thread?
   { B::stuck(bytes, bytes) } -> std::same_as<bool>;            // ... or one that holds so much for so much that lives?
   { B::is_idle(ticks) } -> std::same_as<bool>;                 // a thread that has not moved for so many ticks?
+  { B::outgrown(bytes, bytes) } -> std::same_as<bool>;         // the heap has shrunk: are caches from larger days?
   { B::at_rest(ticks) } -> std::same_as<bool>;                 // so many ticks without work: sleep or end?
 };
 
