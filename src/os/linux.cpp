@@ -118,6 +118,12 @@ std::size_t address_space_limit() {
   return limit.rlim_cur;
 }
 
+unsigned current_cpu() {
+  const KeepErrno keep;
+  const int cpu = sched_getcpu();
+  return cpu > 0 ? static_cast<unsigned>(cpu) : 0;
+}
+
 unsigned usable_cpus() {
   const KeepErrno keep;
   unsigned long mask[128] = {};  // 8192 processors; the C library's own type ends at 1024

@@ -26,6 +26,7 @@ bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping 
 // --- the machine and its limits
 std::size_t memory_bytes();         // physical memory, 0 if unknown
 std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
+unsigned current_cpu();             // the calling thread is or was just now on it; 0 if unknown
 unsigned usable_cpus();             // that the process (its first thread) may run on, 0 if unknown
 std::uint64_t random_word();        // differs from process to process
 std::uint64_t milliseconds();       // since some moment; coarse and cheap
