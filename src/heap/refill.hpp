@@ -32,6 +32,7 @@ struct Boundary {
   static constexpr unsigned kAll = L::kAll;
   static constexpr unsigned kBatch = L::kBatch;
   static constexpr unsigned kDeniedPerTake = 16;
+  static constexpr unsigned kKeepers = 256;
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
@@ -184,9 +185,12 @@ struct Boundary {
     return slot;
   }
 
+  // Who is to get a span's slots, as long as it has some: where nobody owns them, the threads of a processor.
+  static unsigned keeper(const Thread& t) { return Route::kOwned ? t.owner : os::current_cpu() % kKeepers; }
+
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
     void* slots[kBatch];
-    const Taken taken = Pool::take(S::global.pool, bin, t.owner, slots, want < kBatch ? want : kBatch);
+    const Taken taken = Pool::take(S::global.pool, bin, keeper(t), slots, want < kBatch ? want : kBatch);
     if (taken.slots == 0) return nullptr;
     Retain::slots_out(S::global.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) {
@@ -221,7 +225,7 @@ struct Boundary {
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {
     const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.insists = reclaimed});
     if (run.at == 0) return false;
-    Pool::adopt(S::global.pool, run.at, bin, t.owner, run.zeroed);
+    Pool::adopt(S::global.pool, run.at, bin, keeper(t), run.zeroed);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
     return true;
   }

@@ -26,6 +26,7 @@ struct BasicSpanPool {
   };
 
   static constexpr std::size_t kCacheLine = 64;
+  static constexpr unsigned kLooks = 8;
   static constexpr std::size_t kBitmapWords = kGranule / kMinAlign / 64;
   static constexpr std::size_t kBitmapBytes = kBitmapWords * 8;
   static constexpr std::size_t kTableBytesPerGranule = sizeof(Span) + kBitmapBytes;
@@ -61,7 +62,7 @@ struct BasicSpanPool {
   static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
     const os::Guarded hold(g.of_bin[bin].lock);
     Taken taken;
-    const std::uint32_t row = g.of_bin[bin].first;
+    const std::uint32_t row = pick(g, bin, owner);
     if (row == 0) return taken;
     Span& span = g.spans[row];
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
@@ -124,6 +125,17 @@ struct BasicSpanPool {
     return slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)));
   }
   static std::uint64_t* bitmap(Global& g, std::uint32_t row) { return g.bitmaps + row * kBitmapWords; }
+
+  // Of the spans that had slots last, one that this owner had before, if there is one: its lines are in no other cache,
+  // and the route knows whose it is.
+  static std::uint32_t pick(const Global& g, Bin bin, unsigned owner) {
+    const std::uint32_t first = g.of_bin[bin].first;
+    std::uint32_t row = first;
+    for (unsigned looks = 0; row != 0 && looks < kLooks; ++looks, row = g.spans[row].next) {
+      if (g.spans[row].owner == owner) return row;
+    }
+    return first;
+  }
 
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];

@@ -58,12 +58,15 @@ struct ByteTag {
     return reinterpret_cast<std::atomic<std::uint8_t>*>(base);
   }
 
-  // Any part of a granule stands for all of it. The block's hand-over to the user orders these stores.
+  // Any part of a granule stands for all of it. The block's hand-over to the user orders these stores. What is there
+  // already is not written again: every free reads these lines.
   static void fill(Global& g, std::uintptr_t at, std::size_t bytes, std::uint8_t tag) {
     const std::uintptr_t base = g.base.get();
     const std::uintptr_t end = (at - base + bytes + kGranule - 1) >> kGranuleShift;
-    for (std::uintptr_t granule = (at - base) >> kGranuleShift; granule < end; ++granule)
-      table(base)[granule].store(tag, std::memory_order_relaxed);
+    for (std::uintptr_t granule = (at - base) >> kGranuleShift; granule < end; ++granule) {
+      if (std::atomic<std::uint8_t>& known = table(base)[granule]; known.load(std::memory_order_relaxed) != tag)
+        known.store(tag, std::memory_order_relaxed);
+    }
   }
 };
 
