@@ -27,7 +27,6 @@
 
 namespace hz::bench {
 
-inline constexpr long kSettleMs = 50;
 // Address space of a stack; an allocator may put much thread-local data here.
 inline constexpr std::size_t kStackBytes = 2 * 1024 * 1024;
 
@@ -88,7 +87,7 @@ struct alignas(64) Station {
 };
 
 inline void read_idle(const HarnessMemory& memory, const Mapping& stacks, unsigned workers, Record& record) {
-  sleep_ms(kSettleMs);
+  sleep_ms(record.settle_ms);
   record.moments.read(Moment::kIdle, workers);
   record.harness_kib = memory.resident_kib();
   record.stacks_kib = stacks.resident_kib();
@@ -138,7 +137,7 @@ void run_alone(HarnessMemory& memory, Worker& worker, Record& record) {
   record.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   worker.untimed();
   record.moments.read(Moment::kEnd, 0);
-  sleep_ms(kSettleMs);
+  sleep_ms(record.settle_ms);
   record.moments.read(Moment::kIdle, 0);
   record.harness_kib = memory.resident_kib();
 }

@@ -81,6 +81,8 @@ struct Lane {
   Definition definition{};
 };
 
+inline constexpr long kSettleMs = 50;
+
 // What to run: a lane with the options applied.
 struct Run {
   Lane lane{};
@@ -88,6 +90,7 @@ struct Run {
   Mode mode = Mode::kFair;
   bool touch = true;
   std::uint64_t seed = 0x12345678;
+  long settle_ms = kSettleMs;  // before memory is read idle, and again before it is read after
 
   // The key of the definition that says how long a run is: a published shape may have a number of iterations of its
   // own, and some lanes end by time.

@@ -72,9 +72,10 @@ void print_list() {
 void run_lane(const Run& run) {
   Record record;
   record.touched = run.touch;
+  record.settle_ms = run.settle_ms;
   record.moments.read(Moment::kEmpty, 0);
   find_family(run.lane.family)->run(run, record);
-  sleep_ms(kSettleMs);
+  sleep_ms(run.settle_ms);
   record.moments.read(Moment::kAfter, 0);
   print_record(stdout, run, record);
 }

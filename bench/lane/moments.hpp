@@ -6,8 +6,8 @@
 //   empty    before the harness has any memory
 //   start    fair: all workers are about to leave the barrier; upstream: before the first worker is created
 //   end      every worker has freed everything
-//   idle     workers alive and parked, 50 ms later
-//   after    workers joined, harness memory unmapped, 50 ms later
+//   idle     workers alive and parked, 50 ms later, or as --settle says
+//   after    workers joined, harness memory unmapped, as much later
 #pragma once
 
 #include <algorithm>

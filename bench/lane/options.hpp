@@ -17,13 +17,14 @@
 namespace hz::bench {
 
 inline constexpr std::uint64_t kMaxThreads = 4096;
+inline constexpr std::uint64_t kMaxSettleMs = 3'600'000;
 
 [[noreturn]] inline void usage(std::string_view why) {
   std::fprintf(stderr,
                "lane: %.*s\n"
                "usage: lane --list\n"
                "       lane --lane NAME [--threads N] [--mode fair|upstream] [--iterations N] [--remote PERCENT]\n"
-               "            [--untouched] [--seed N]\n",
+               "            [--untouched] [--seed N] [--settle MILLISECONDS]\n",
                static_cast<int>(why.size()), why.data());
   std::exit(2);
 }
@@ -48,6 +49,7 @@ struct Options {
   Mode mode = Mode::kFair;
   bool touch = true;
   std::uint64_t seed = Run{}.seed;
+  long settle_ms = kSettleMs;
 };
 
 inline void parse_option(Options& options, std::string_view key, std::string_view value) {
@@ -65,6 +67,8 @@ inline void parse_option(Options& options, std::string_view key, std::string_vie
     options.remote = parse_number(value, 0, 100);
   } else if (key == "--seed") {
     options.seed = parse_number(value, 0, UINT64_MAX);
+  } else if (key == "--settle") {
+    options.settle_ms = static_cast<long>(parse_number(value, 1, kMaxSettleMs));
   } else {
     usage("unknown option");
   }
@@ -82,7 +86,8 @@ inline Run apply(const Options& options) {
           .threads = lane.threads != 0 ? lane.threads : *options.threads,
           .mode = options.mode,
           .touch = options.touch,
-          .seed = options.seed};
+          .seed = options.seed,
+          .settle_ms = options.settle_ms};
   Definition& definition = run.lane.definition;
   if (options.iterations) {
     if (!definition.has(run.iterations_key())) usage("this lane has no iterations");

@@ -33,6 +33,7 @@ struct Record {
   std::uint64_t ring_high_water = 0;  // the longest backlog of blocks on their way to one thread
   bool dirty = false;                 // the run measured another workload than its name says
   bool touched = true;                // main sets it from the options; a family that does otherwise says so
+  long settle_ms = kSettleMs;         // of the run
 
   // Filled by the crew and by main.
   double seconds = 0;
@@ -140,6 +141,7 @@ inline void print_record(std::FILE* out, const Run& run, const Record& record) {
   print_definition(out, run.lane.definition);
   std::fputc(',', out);
   print_flag(out, "touched", record.touched);
+  print_number(out, "settle_ms", static_cast<std::uint64_t>(record.settle_ms));
   print_number(out, "seed", run.seed);
   print_number(out, "ops", record.ops);
   std::fprintf(out, "\"seconds\":%.9f,\"ops_per_s\":%.0f,", record.seconds,

@@ -80,6 +80,8 @@ def check(catalogue: Catalogue, cell: Cell, record: Mapping[str, Any]) -> None:
         "definition": expected_definition(lane, cell),
         "moments": MOMENTS,
     }
+    if cell.settle is not None:
+        expected["settle_ms"] = cell.settle
     if not cell.touched:
         expected["touched"] = False
     for key, value in expected.items():

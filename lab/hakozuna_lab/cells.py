@@ -107,7 +107,7 @@ def thread_sweeps(cells: Iterable[CellRows]) -> list[Sweep]:
     for one in cells:
         cell = one.cell
         if cell.kind == "lane" and one.records:
-            key = (cell.name, cell.mode, cell.remote, cell.touched)
+            key = (cell.name, cell.mode, cell.remote, cell.touched, cell.settle)
             groups.setdefault(key, {})[cell.threads] = one
     return sweeps(groups.values())
 
@@ -119,6 +119,6 @@ def remote_sweeps(cells: Iterable[CellRows]) -> list[Sweep]:
         definition = one.any_record().get("definition", {}) if one.records else {}
         if "remote_percent" in definition:
             rest = sorted(item for item in definition.items() if item[0] != "remote_percent")
-            key = (one.any_record()["family"], str(rest), one.cell.mode, one.cell.threads, one.cell.touched)
+            key = (one.any_record()["family"], str(rest), one.cell.mode, one.cell.threads, one.cell.touched, one.cell.settle)
             groups.setdefault(key, {}).setdefault(definition["remote_percent"], one)
     return sweeps(groups.values())

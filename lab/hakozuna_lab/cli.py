@@ -73,6 +73,9 @@ def bench(
         bool, typer.Option("--equal-work", help="more than 2 threads share the iterations of 2")
     ] = False,
     untouched: Annotated[bool, typer.Option("--untouched", help="do not write into the blocks")] = False,
+    settle: Annotated[
+        int | None, typer.Option(min=1, help="milliseconds before memory is read idle, and again after (50)")
+    ] = None,
     seed: Seed = None,
     out: Out = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted file (the latest)")] = False,
@@ -98,6 +101,7 @@ def bench(
         iterations=iterations,
         equal_work=equal_work,
         touched=not untouched,
+        settle=settle,
     )
     request = command.Request(wish, words(lines), words(peers), peer or [], env or [], runs, seed, out)
     command.main(request, sys.argv[2:])

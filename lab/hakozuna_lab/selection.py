@@ -40,6 +40,7 @@ class Wish:
     iterations: int | None = None
     equal_work: bool = False  # above two threads, the iterations of two shared among all
     touched: bool = True
+    settle: int | None = None
 
 
 def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> list[Cell]:
@@ -74,7 +75,7 @@ def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:
         threads = SWEEPS["threads"] if wish.sweep == "threads" else wish.threads or THREADS
         remotes = SWEEPS["remote"] if wish.sweep == "remote" else (None,)
         cells += [
-            Cell("lane", lane.lane, count, mode, remote, iterations(lane, mode, count, wish), wish.touched)
+            Cell("lane", lane.lane, count, mode, remote, iterations(lane, mode, count, wish), wish.touched, wish.settle)
             for count in ([lane.threads] if lane.threads else threads)
             for mode in (mode for mode in lane.modes if mode in wish.modes)
             for remote in remotes

@@ -24,6 +24,7 @@ class Cell:
     remote: int | None = None  # None: as the lane defines it
     iterations: int | None = None
     touched: bool = True
+    settle: int | None = None  # milliseconds before memory is read idle, and after; None: 50
 
     @property
     def id(self) -> str:
@@ -32,7 +33,9 @@ class Cell:
         parts = [self.name, f"T{self.threads}", self.mode]
         if self.remote is not None:
             parts.append(f"R{self.remote}")
-        return "/".join(parts if self.touched else [*parts, "untouched"])
+        if not self.touched:
+            parts.append("untouched")
+        return "/".join(parts if self.settle is None else [*parts, f"settle{self.settle}"])
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,10 @@ def iterations(cells: Sequence[Cell]) -> str:
     return ", ".join(changed) or "as the lanes define them"
 
 
+def settled(cells: Sequence[Cell]) -> str:
+    return ", ".join(str(time) for time in sorted({cell.settle or 50 for cell in cells}))
+
+
 def cpu_shares(runs: Sequence[Run]) -> str:
     shares = [run.others_share for run in runs]
     return f"median {statistics.median(shares):.1%}, highest {max(shares):.1%}" if shares else "-"
@@ -148,8 +152,8 @@ def conditions(results: Results) -> str:
         f"load: {header.load_before} before, {after} after",
         f"used by others during a run, as a share of the machine: {cpu_shares(results.runs)}; "
         f"{disturbed} of {len(results.runs)} runs disturbed (over 5 %), {repeated} repetitions",
-        "peak and idle are without the harness's own memory; idle: all freed, threads parked, 50 ms later; "
-        "after: threads joined, 50 ms later",
+        "peak and idle are without the harness's own memory; idle: all freed, threads parked, "
+        f"{settled(selection.cells)} ms later; after: threads joined, as much later",
     ]
     for one in header.contenders:
         setting = "".join(f" {key}={value}" for key, value in one.env.items())

@@ -12,13 +12,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 PROGRAM = sys.argv.pop(1)
 LINE, _, LIBRARY = sys.argv.pop(1).partition("=") if len(sys.argv) > 1 and "=" in sys.argv[1] else ("", "", "")
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "doc/lanes.md"
 KEYS = {
-    "lane", "family", "mode", "threads", "definition", "moments", "touched", "seed", "ops", "seconds", "ops_per_s",
+    "lane", "family", "mode", "threads", "definition", "moments", "touched", "settle_ms", "seed", "ops", "seconds", "ops_per_s",
     "rss_peak_kib", "rss_idle_kib", "rss_after_kib", "rss_empty_kib", "harness_kib", "stacks_kib", "ring_high_water",
     "sends", "fallbacks", "dirty", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
     "cpu_seconds", "allocator", "allocator_file", "flags", "pid",
@@ -163,6 +164,12 @@ class Ring(LaneTest):
         self.assertNotEqual(local["ops"], self.record(*short, "--seed", "5", threads=3)["ops"])
 
     def test_options_change_the_run(self):
+        r = self.record("guard_r0", "--iterations", "5000")
+        self.assertEqual(r["settle_ms"], 50)
+        start = time.monotonic()
+        r = self.record("guard_r0", "--settle", "400", "--iterations", "5000")
+        self.assertEqual(r["settle_ms"], 400)
+        self.assertGreater(time.monotonic() - start, 0.8)  # idle, and after
         r = self.record("guard_r0", "--remote", "100", "--untouched", "--iterations", "5000")
         self.assertEqual((r["definition"]["remote_percent"], r["touched"]), (100, False))
         self.assertGreater(r["sends"], 0)

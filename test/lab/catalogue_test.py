@@ -63,6 +63,13 @@ def test_a_mislabelled_lane_is_an_error(lane: Path, change: dict[str, Any]) -> N
         catalogue.check(catalogue.read(lane), CELL, good_record() | change)
 
 
+def test_memory_must_have_settled(lane: Path) -> None:
+    cell = Cell("lane", "guard_r50", 2, "fair", remote=25, iterations=9, settle=1000)
+    catalogue.check(catalogue.read(lane), cell, good_record() | {"settle_ms": 1000})
+    with pytest.raises(LabError, match="settle_ms is None, expected 1000"):
+        catalogue.check(catalogue.read(lane), cell, good_record())
+
+
 def test_blocks_left_untouched_must_have_been(lane: Path) -> None:
     cell = Cell("lane", "guard_r50", 2, "fair", remote=25, iterations=9, touched=False)
     catalogue.check(catalogue.read(lane), cell, good_record() | {"touched": False})

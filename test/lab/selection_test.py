@@ -33,6 +33,7 @@ def test_lanes(lane: Path) -> None:
             )
         ),
     ) == ["main_r50/T2/fair", "main_r50/T16/fair", "solo/T1/fair"]
+    assert ids(lane, Wish(("main_r90",), threads=(3,), settle=9)) == ["main_r90/T3/fair/settle9"]
     both = Wish(("main_*",), threads=(3,), modes=("fair", "upstream"), touched=False)
     assert ids(lane, both) == [
         "main_r50/T3/fair/untouched",
