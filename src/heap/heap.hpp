@@ -130,7 +130,7 @@ struct Heap {
 
   // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its size,
   // because realloc leaves it in place down to half.
-  static constexpr unsigned kExact = 0, kAfterRealloc = 4;
+  static constexpr unsigned kExact = 0, kAfterRealloc = 8;
 
   static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
     const Tag tag = Route::find(S::global.route, address(block));
