@@ -26,7 +26,7 @@ struct BasicSpanPool {
   };
 
   static constexpr std::size_t kCacheLine = 64;
-  static constexpr unsigned kLooks = 8;
+  static constexpr unsigned kLooks = 4;
   static constexpr std::size_t kBitmapWords = kGranule / kMinAlign / 64;
   static constexpr std::size_t kBitmapBytes = kBitmapWords * 8;
   static constexpr std::size_t kTableBytesPerGranule = sizeof(Span) + kBitmapBytes;
@@ -126,10 +126,11 @@ struct BasicSpanPool {
   }
   static std::uint64_t* bitmap(Global& g, std::uint32_t row) { return g.bitmaps + row * kBitmapWords; }
 
-  // Of the spans that had slots last, one that this owner had before, if there is one: its lines are in no other cache,
-  // and the route knows whose it is.
+  // Of the spans that had slots last, one that this owner had before, if there is one: small slots share lines of the
+  // cache and pages with their neighbours.
   static std::uint32_t pick(const Global& g, Bin bin, unsigned owner) {
     const std::uint32_t first = g.of_bin[bin].first;
+    if (bin_size(bin) >= kPage) return first;
     std::uint32_t row = first;
     for (unsigned looks = 0; row != 0 && looks < kLooks; ++looks, row = g.spans[row].next) {
       if (g.spans[row].owner == owner) return row;
