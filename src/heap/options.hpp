@@ -18,6 +18,7 @@ struct Options {
   StatsFormat stats = StatsFormat::kNone;
   bool report_only = false;
   bool background = true;
+  os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 125;
   MemoryLimit limit_soft;  // not given: the source's default
@@ -30,7 +31,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, const char* value);
   };
-  static const Knob kKnobs[7];
+  static const Knob kKnobs[8];
 
   static Options read() {
     Options options;
@@ -117,6 +118,12 @@ struct Options {
     if (same(value, "1")) return o.background = true, true;
     return false;
   }
+  static bool set_huge_pages(Options& o, const char* value) {
+    if (same(value, "auto")) return o.huge_pages = os::HugePages::kAsTheSystemSays, true;
+    if (same(value, "never")) return o.huge_pages = os::HugePages::kNever, true;
+    if (same(value, "always")) return o.huge_pages = os::HugePages::kAlways, true;
+    return false;
+  }
   static bool set_thread_cache(Options& o, const char* value) {
     return parse(value, 1, std::size_t{1} << 32, o.thread_cache);
   }
@@ -159,7 +166,7 @@ struct Options {
   }
 };
 
-inline constexpr Options::Knob Options::kKnobs[7] = {
+inline constexpr Options::Knob Options::kKnobs[8] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
@@ -171,6 +178,8 @@ inline constexpr Options::Knob Options::kKnobs[7] = {
      "return caches and purge before the heap grows past it; 0: never", set_limit_soft},
     {"limit_hard", "HZ_LIMIT_HARD", "0, 1M to 16384G, 1% to 100%", "NULL and ENOMEM past it; 0: no limit",
      set_limit_hard},
+    {"thp", "HZ_THP", "auto, never, always",
+     "whether the program's memory may lie on transparent huge pages; auto: as the system says", set_huge_pages},
 };
 
 }  // namespace hz

@@ -65,13 +65,14 @@ struct Threads {
     const Hold hold(g.threads_lock);
     if (g.open.load(std::memory_order_relaxed)) return true;
     using Source = typename Line::Source;
+    options = Options::read();
+    os::prefer_huge_pages(options.huge_pages);
     const std::size_t route_bytes = Line::Route::kTableBytesPerGranule;
     if (!Source::open(g.source, route_bytes + Line::Pool::kTableBytesPerGranule)) return false;
     const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
     Line::Pool::open(g.pool, Source::base(g.source), Source::tables(g.source) + granules * route_bytes, granules);
     Line::Guard::join(S::shared.guard);
     Line::Front::join(S::shared.front, S::shared_store);
-    options = Options::read();
     apply_options();
     g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
     Line::Route::open(g.route, Source::base(g.source), Source::bytes(g.source));

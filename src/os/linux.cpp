@@ -44,11 +44,23 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   return pointer(start);
 }
 
+constinit HugePages huge_pages = HugePages::kAsTheSystemSays;
+
+// All of the range alike, or pieces of it could not become one mapping again.
+void* advised(void* at, std::size_t bytes) {
+  if (huge_pages != HugePages::kAsTheSystemSays)
+    madvise(at, bytes, huge_pages == HugePages::kAlways ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  return at;
+}
+
 }  // namespace
+
+void prefer_huge_pages(HugePages choice) { huge_pages = choice; }
 
 void* reserve(std::size_t bytes, std::size_t alignment) {
   const KeepErrno keep;
-  return map_aligned(bytes, alignment, PROT_NONE);
+  void* range = map_aligned(bytes, alignment, PROT_NONE);
+  return range == nullptr ? nullptr : advised(range, bytes);
 }
 
 bool commit(void* at, std::size_t bytes) {
@@ -59,7 +71,7 @@ bool commit(void* at, std::size_t bytes) {
 bool extend(void* at, std::size_t bytes) {
   const KeepErrno keep;
   void* got = mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == at) return true;
+  if (got == at) return advised(at, bytes), true;
   if (got != MAP_FAILED) munmap(got, bytes);  // kernels before 4.17 take the address as a hint
   return false;
 }
@@ -102,7 +114,8 @@ bool is_mapped(void* at, std::size_t bytes) {
 
 bool remap_fresh(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  return mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) == at;
+  if (mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
+  return advised(at, bytes), true;
 }
 
 std::size_t memory_bytes() {

@@ -9,10 +9,13 @@
 
 namespace hz::os {
 
+enum class HugePages : std::uint8_t { kAsTheSystemSays, kNever, kAlways };
+
 // --- memory; addresses and sizes are multiples of the granule, results zeroed
 void* reserve(std::size_t bytes, std::size_t alignment);  // address space only; nullptr when refused
 bool commit(void* at, std::size_t bytes);                 // make reserved space usable
 bool extend(void* at, std::size_t bytes);                 // map usable space exactly there; false if taken or refused
+void prefer_huge_pages(HugePages choice);                 // of what is reserved, extended, remapped from now on
 void* map(std::size_t bytes, std::size_t alignment);      // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);      // for metadata; true also where there are none
 void unmap(void* at, std::size_t bytes);

@@ -107,6 +107,16 @@ TEST_F(OptionsTest, Limits) {
   }
 }
 
+TEST_F(OptionsTest, HugePages) {
+  using hz::os::HugePages;
+  EXPECT_EQ(HugePages::kAsTheSystemSays, Read("HZ_THP", "auto").huge_pages);
+  EXPECT_EQ(HugePages::kNever, Read("HZ_THP", "never").huge_pages);
+  EXPECT_EQ(HugePages::kAlways, Read("HZ_THP", "always").huge_pages);
+  EXPECT_EQ("", said_);
+  EXPECT_EQ(HugePages::kAsTheSystemSays, Read("HZ_THP", "1").huge_pages);
+  EXPECT_EQ("hz: warning: HZ_THP=1 not understood; accepted: auto, never, always\n", said_);
+}
+
 TEST_F(OptionsTest, LimitsInTheList) {
   const Options options = Read("HZ_OPTIONS", "limit_soft:75%,limit_hard:256M");
   EXPECT_EQ("", said_);

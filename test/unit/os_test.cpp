@@ -16,8 +16,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/capture.hpp"
@@ -106,6 +108,43 @@ TEST(OsMemory, PurgedAndRemappedPagesReadAsZero) {
   EXPECT_TRUE(HasPattern(region.bytes(), hz::kGranule, 1));
   FillPattern(region.bytes(), region.size(), 2);
   EXPECT_TRUE(HasPattern(region.bytes(), region.size(), 2));
+}
+
+// The flags that the kernel shows for the mapping at an address, between blanks; empty if it shows none.
+std::string MappingFlags(const void* at) {
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end) == 2) {
+      here = begin <= hz::address(at) && hz::address(at) < end;
+    } else if (here && line.rfind("VmFlags:", 0) == 0) {
+      return line.substr(8) + " ";
+    }
+  }
+  return "";
+}
+
+TEST(OsMemory, HugePagesAreAskedForOrForbiddenOrLeftToTheSystem) {
+  if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) GTEST_SKIP() << "this kernel has none";
+  const std::pair<os::HugePages, const char*> cases[] = {
+      {os::HugePages::kNever, " nh "}, {os::HugePages::kAlways, " hg "}, {os::HugePages::kAsTheSystemSays, ""}};
+  for (const auto& [choice, flag] : cases) {
+    os::prefer_huge_pages(choice);
+    auto* at = static_cast<std::byte*>(os::reserve(4 * hz::kMiB, hz::kGranule));
+    ASSERT_NE(nullptr, at);
+    ASSERT_TRUE(os::commit(at, 2 * hz::kMiB));
+    ASSERT_TRUE(os::remap_fresh(at + hz::kGranule, hz::kGranule));
+    for (const std::byte* one : {at, at + hz::kGranule, at + 3 * hz::kMiB}) {
+      const std::string flags = MappingFlags(one);
+      EXPECT_EQ(*flag != 0, flags.find(" nh ") != std::string::npos || flags.find(" hg ") != std::string::npos)
+          << flags;
+      EXPECT_NE(std::string::npos, flags.find(flag)) << flags;
+    }
+    EXPECT_EQ(MappingFlags(at), MappingFlags(at + hz::kGranule));
+    os::unmap(at, 4 * hz::kMiB);
+  }
 }
 
 TEST(OsMemory, HolesAreSeen) {
