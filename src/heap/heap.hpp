@@ -86,7 +86,7 @@ struct Heap {
     } else {
       slot = allocate(bin, bytes, 1, zeroed);
     }
-    if (slot != nullptr && !zeroed) std::memset(slot, 0, bytes);
+    if (slot != nullptr && !zeroed) bin == kHugeBin ? H::clear(slot, bytes) : (void)std::memset(slot, 0, bytes);
     return slot;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks above the largest class, and above a granule's alignment: a run of granules each, mapped for the block and
-// given back with it. Growing moves pages, not bytes. Called from the slow paths of heap.hpp with the thread's lock
-// held.
+// Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is freed keeps its
+// pages for the next one while retention lets it, else they go back with it. Growing moves pages, not bytes. Called from
+// the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
 #include "heap/refill.hpp"
@@ -43,8 +43,17 @@ struct Huge {
     const std::uintptr_t at = address(block);
     const std::size_t bytes = usable_size(block);
     leave(t, at, bytes);
-    give_back(block, bytes, false);
+    if (may_stay(block, bytes)) {
+      Source::release(S::global.source, at, false);
+    } else {
+      give_back(block, bytes, false);
+    }
     Home<Line>::purge_if_due(t);
+  }
+
+  // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid for.
+  static void clear(void* block, std::size_t size) {
+    if (!os::purge(block, usable_size(block))) __builtin_memset(block, 0, size);
   }
 
   static std::size_t usable_size(const void* block) {
@@ -77,6 +86,11 @@ struct Huge {
   }
 
  private:
+  static bool may_stay(const void* block, std::size_t bytes) {
+    return Source::dirty_bytes(S::global.source) + bytes <= Retain::dirty_limit(S::global.retain) &&
+           !Source::in_pieces(S::global.source, address(block));
+  }
+
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
 
   static void settle(Thread& t, std::uintptr_t at, std::size_t granules) {
