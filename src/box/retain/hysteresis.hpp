@@ -61,8 +61,7 @@ struct Hysteresis {
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
   static bool may_wait(const Global& g) {
-    const std::size_t loose = loose_bytes(g);
-    return loose <= spare(g) / 2 && loose <= (g.floor.load(std::memory_order_relaxed) + of_percent(g, live(g))) / 2;
+    return loose_bytes(g) <= spare(g) / 2;
   }
   static bool must_go(const Global& g) { return loose_bytes(g) > spare(g); }
   static std::size_t dirty_limit(const Global& g) {
