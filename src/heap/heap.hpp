@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "heap/huge.hpp"
+#include "heap/judge.hpp"
 #include "heap/purger.hpp"
 
 namespace hz {
@@ -25,6 +26,7 @@ struct Heap {
   using Observe = typename Line::Observe;
   using Source = typename Line::Source;
   using H = Huge<Line>;
+  using J = Judge<Line>;
   using Entered = typename Threads<Line>::Entered;
   using Tag = typename Route::Tag;
 
@@ -38,7 +40,7 @@ struct Heap {
     const Bin bin = kClasses.bin_of[last / kMinAlign];
     void* slot = Front::pop(S::fast().front, bin);
     if (HZ_UNLIKELY(slot == nullptr)) return malloc_slow(size);
-    Guard::on_alloc(slot);
+    Guard::on_alloc(slot, bin);
     return slot;
   }
 
@@ -51,10 +53,10 @@ struct Heap {
     }
     const Bin bin = static_cast<Bin>(local);
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
-    Guard::on_free(t.guard, block);
+    Guard::on_free(t.guard, block, bin);
     if (HZ_UNLIKELY(!Front::admit(t.front, bin, block))) {
       Front::turn_away(t.front, bin);
-      Guard::on_alloc(block);
+      Guard::on_alloc(block, bin);
       return free_slow(block);
     }
     Front::put(t.front, bin, block);
@@ -64,9 +66,10 @@ struct Heap {
 
   HZ_SLOW static void* malloc_above_table(std::size_t size) {
     if (size - 1 >= kLargeMax) return malloc_slow(size);
-    void* slot = Front::pop(S::fast().front, scan_bin(size));
+    const Bin bin = scan_bin(size);
+    void* slot = Front::pop(S::fast().front, bin);
     if (slot == nullptr) return malloc_slow(size);
-    Guard::on_alloc(slot);
+    Guard::on_alloc(slot, bin);
     return slot;
   }
 
@@ -82,7 +85,7 @@ struct Heap {
     bool zeroed = false;
     void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
     if (slot != nullptr) {
-      Guard::on_alloc(slot);
+      Guard::on_alloc(slot, bin);
     } else {
       slot = allocate(bin, bytes, 1, zeroed);
     }
@@ -96,7 +99,7 @@ struct Heap {
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
     if (slot != nullptr) {
-      Guard::on_alloc(slot);
+      Guard::on_alloc(slot, bin);
       return slot;
     }
     bool zeroed = false;
@@ -123,7 +126,7 @@ struct Heap {
   // Bytes usable in a live block; 0 after a report if it is none.
   static std::size_t usable_size(const void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
-    if (HZ_UNLIKELY(!plausible(tag, block))) return 0;
+    if (HZ_UNLIKELY(!J::plausible(tag, block))) return 0;
     const Bin bin = Route::bin(tag);
     return bin == kHugeBin ? H::usable_size(block) : bin_size(bin);
   }
@@ -196,7 +199,7 @@ struct Heap {
     } else {
       block = Front::pop(t.front, bin);
       if (block != nullptr) {
-        Guard::on_alloc(block);
+        Guard::on_alloc(block, bin);
       } else {
         block = B::refill(t, bin, zeroed);
       }
@@ -224,21 +227,27 @@ struct Heap {
   HZ_INLINE static bool deferred(Thread& t, unsigned owner, Bin bin, void* block) {
     t.deferring.put(true);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const bool admitted = HZ_LIKELY(&S::fast() == &t) && Remote::admit(t.remote, owner, bin);
-    if (admitted) {
-      Guard::on_free(t.guard, block);
-      Remote::defer(t.remote, owner, bin, block);
-    }
+    const bool admitted = HZ_LIKELY(&S::fast() == &t) && Remote::admit(t.remote, owner, bin) &&
+                          HZ_LIKELY(Guard::claim(t.guard, block, bin));
+    if (admitted) defer(t, owner, bin, block);
     // Release: whoever finds the flag down finds the outbox as we left it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.deferring.set_last(false);
     return admitted;
   }
 
+  HZ_INLINE static void defer(Thread& t, unsigned owner, Bin bin, void* block) {
+    Remote::defer(t.remote, owner, bin, block);
+    if constexpr (Remote::kDirect) {
+      Observe::count(t.observe, Event::kRemoteSent, 1);
+      Observe::count(t.observe, Event::kBytesSent, bin_size(bin));
+    }
+  }
+
   HZ_SLOW static void free_slow(void* block) {
     if (block == nullptr) return;
     const Tag tag = Route::find(S::global.route, address(block));
-    if (!plausible(tag, block)) return;
+    if (!J::plausible(tag, block)) return;
     free_here(block, tag);
     Purger<Line>::start_if_stuck();
   }
@@ -249,52 +258,18 @@ struct Heap {
     Thread& t = here.thread();
     count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
     if (bin == kHugeBin) return H::free(t, block);
-    Guard::on_free(S::shared.guard, block);
     if (Route::kOwned && Route::owner(tag) != t.owner) {
+      if (HZ_UNLIKELY(!Guard::claim(S::shared.guard, block, bin))) return J::refuse(Fault::kDoubleFree, block, bin);
       if (!Remote::admit(t.remote, Route::owner(tag), bin)) B::deliver(t, false);
-      Remote::defer(t.remote, Route::owner(tag), bin, block);
-    } else if (Front::admit(t.front, bin, block)) {
+      return defer(t, Route::owner(tag), bin, block);
+    }
+    Guard::on_free(S::shared.guard, block, bin);
+    if (Front::admit(t.front, bin, block)) {
       Front::put(t.front, bin, block);
     } else {
       Front::turn_away(t.front, bin);
       B::flush(t, bin, block);
     }
-  }
-
-  // The start of a slot that is not free; reports what it is if not.
-  static bool plausible(Tag tag, const void* block) {
-    const Bin bin = Route::bin(tag);
-    Fault fault = Fault::kNone;
-    if (HZ_UNLIKELY(tag == 0)) {
-      fault = diagnose_untagged(block);
-    } else if (bin == kHugeBin) {
-      fault = static_cast<std::uint16_t>(address(block)) == 0 ? Fault::kNone : Fault::kInterior;
-    } else {
-      fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
-      if (!Guard::kMarks && fault == Fault::kNone && Front::is_latest(S::fast().front, bin, block))
-        fault = Fault::kDoubleFree;
-    }
-    if (HZ_LIKELY(fault == Fault::kNone)) return true;
-    refuse(fault, block, bin);
-    return false;
-  }
-
-  HZ_COLD static void refuse(Fault fault, const void* block, Bin bin) {
-    if (fault == Fault::kInterior && bin == 0) {
-      bin = Line::Pool::bin_at(S::global.pool, Source::start(S::global.source, address(block)), address(block));
-    }
-    Guard::report(fault, block, bin, Line::kName);
-  }
-
-  // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block that began
-  // on another page.
-  HZ_COLD static Fault diagnose_untagged(const void* block) {
-    if (!Route::covers(S::global.route, address(block))) return Fault::kForeign;
-    const std::uintptr_t start = Source::start(S::global.source, address(block));
-    if (start == 0) return Fault::kNotAllocated;
-    const bool huge = Route::bin(Route::find(S::global.route, start)) == kHugeBin;
-    return huge || Line::Pool::bin_at(S::global.pool, start, address(block)) != 0 ? Fault::kInterior
-                                                                                  : Fault::kNotAllocated;
   }
 };
 

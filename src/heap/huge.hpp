@@ -34,7 +34,7 @@ struct Huge {
     }
     zeroed = run.zeroed;
     // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it counts.
-    if (!zeroed) Line::Guard::on_alloc(pointer(run.at));
+    if (Line::Guard::kMarks && !zeroed) Line::Guard::on_alloc(pointer(run.at), kHugeBin);
     settle(t, run.at, granules);
     return pointer(run.at);
   }

@@ -19,6 +19,7 @@ struct Loose {
   using Central = typename Line::Central;
   using Retain = typename Line::Retain;
   using Observe = typename Line::Observe;
+  using Guard = typename Line::Guard;
 
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
@@ -29,6 +30,7 @@ struct Loose {
     Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
     if (bundle.count != 0) {
       Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
+      if constexpr (Remote::kDirect) return arrived(t, bin, bundle);  // was never counted as loose
     } else {
       bundle = Central::take(S::global.central, owner, bin, want);
     }
@@ -56,12 +58,31 @@ struct Loose {
   }
 
   static void vacate_all(Thread& t) {
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) vacate(t, owner);
+    for (unsigned owner = 0; owner < S::global.owners.load(std::memory_order_relaxed); ++owner) vacate(t, owner);
+    if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
+  }
+
+  // What strangers sent without an outbox, beyond what the owner wants: some of it goes home, so that spans come to be
+  // empty and other threads have it; more each time, as long as more is left.
+  static void catch_up(Thread& t, Bin bin) {
+    if constexpr (Remote::kDirect) {
+      take_home(t, t.owner, bin, Remote::budget(S::global.remote, t.remote, t.owner, bin));
+      take_home(t, t.owner, Remote::next_bin(t.remote), kBatch);
+      // Of spans whose owner is gone: at home, they find a new one.
+      take_home(t, Remote::kOrphans, bin, kBatch);
+    }
+  }
+  // The same for everybody's, when it has waited for a beat of the purger.
+  static void sweep_up(Thread& t) {
+    if constexpr (Remote::kDirect) {
+      if (Remote::something_waits(S::global.remote)) vacate_all(t);
+    }
   }
 
   // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
   static Bundle take_abandoned(Thread& t, Bin bin, unsigned want) {
-    for (unsigned owner = 0; owner < Remote::kOwners; ++owner) {
+    if constexpr (Remote::kDirect) return {};  // what is sent to them is the orphans': see catch_up
+    for (unsigned owner = 0; owner < S::global.owners.load(std::memory_order_relaxed); ++owner) {
       if (S::global.owner_threads[owner].load(std::memory_order_relaxed) != 0) continue;
       const Bundle bundle = take(t, owner, bin, want);
       if (bundle.count != 0) return bundle;
@@ -94,6 +115,29 @@ struct Loose {
   }
 
  private:
+  // What a stranger claimed and nobody else has freed.
+  static Bundle arrived(Thread& t, Bin bin, const Bundle& bundle) {
+    Bundle whole;
+    for (unsigned i = 0; i < bundle.count; ++i) {
+      if (HZ_LIKELY(Guard::arrive(bundle.slots[i], bin))) {
+        whole.push(bundle.slots[i]);
+      } else {
+        Guard::report(Fault::kDoubleFree, bundle.slots[i], bin, Line::kName);
+      }
+    }
+    Observe::count(t.observe, Event::kBytesCollected, bundle.count * bin_size(bin));
+    return whole;
+  }
+
+  static void take_home(Thread& t, unsigned owner, Bin bin, unsigned most) {
+    while (most != 0) {
+      const Bundle bundle = take(t, owner, bin, most);
+      if (bundle.count == 0) return;
+      H::go_home(t, bin, bundle);
+      most = bundle.count < most ? most - bundle.count : 0;
+    }
+  }
+
   // What is left of `room` slots.
   static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;

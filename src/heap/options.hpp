@@ -20,7 +20,7 @@ struct Options {
   bool background = true;
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
-  std::size_t retain = 125;
+  std::size_t retain = 0;        // the same
   MemoryLimit limit_soft;  // not given: the source's default
   MemoryLimit limit_hard;
 

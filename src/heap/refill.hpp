@@ -39,7 +39,9 @@ struct Boundary {
     Observe::count(t.observe, Event::kRefill, 1);
     grow_capacity(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
-    if (void* slot = stock(t, bin, L::take(t, t.owner, bin, want))) return slot;
+    void* waiting = stock(t, bin, L::take(t, t.owner, bin, want));
+    L::catch_up(t, bin);
+    if (waiting != nullptr) return waiting;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
       if (void* slot = stock(t, bin, L::take_abandoned(t, bin, want))) return slot;
@@ -128,6 +130,7 @@ struct Boundary {
   // `idle`: all threads are, so that what waits loose waits for nobody.
   static bool tidy(Thread& t, bool idle) {
     Retain::rest(S::global.retain, idle);
+    L::sweep_up(t);
     if (!idle) {
       L::relieve_all(t);
       return H::purge_if_due(t), false;
@@ -181,7 +184,7 @@ struct Boundary {
     Front::fill(t.front, bin, bundle);
     Front::check(t.front, bin);
     void* slot = Front::pop(t.front, bin);
-    Guard::on_alloc(slot);
+    Guard::on_alloc(slot, bin);
     return slot;
   }
 
@@ -200,7 +203,7 @@ struct Boundary {
     if (taken.fresh) guard_tail(t, bin, taken);
     Bundle bundle;
     for (unsigned i = taken.slots; i-- > 1;) {
-      if (taken.fresh) Guard::on_free(t.guard, slots[i]);
+      if (Guard::kMarks && taken.fresh) Guard::on_free(t.guard, slots[i], bin);
       bundle.push(slots[i]);
     }
     if (!taken.fresh) {
@@ -211,7 +214,7 @@ struct Boundary {
     if (bundle.count != 0) Front::fill(t.front, bin, bundle);
     zeroed = taken.zeroed;
     // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
-    if (!zeroed) Guard::on_alloc(slots[0]);
+    if (!Guard::kMarks || !zeroed) Guard::on_alloc(slots[0], bin);
     return slots[0];
   }
 
@@ -219,7 +222,7 @@ struct Boundary {
   static void guard_tail(Thread& t, Bin bin, const Taken& taken) {
     const std::size_t end = bin_slots(bin) * bin_size(bin);
     const std::size_t pages_end = std::size_t{taken.first_page + taken.pages} << kPageShift;
-    if (Guard::kMarks && pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end));
+    if (Guard::kMarks && pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end), bin);
   }
 
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {

@@ -27,6 +27,7 @@ struct Stats {
       add(S::shared, sums, cached);
       out.bytes_metadata = sizeof(typename S::Global) + g.thread_memory + Line::Central::metadata_bytes(g.central);
     }
+    if constexpr (Line::Remote::kDirect) cached += at(sums, Event::kBytesSent) - at(sums, Event::kBytesCollected);
     out.counting = g.counting.load(std::memory_order_relaxed) ? 1 : 0;
     out.alloc_small = at(sums, Event::kAllocSmall);
     out.alloc_medium = at(sums, Event::kAllocMedium);
@@ -51,9 +52,8 @@ struct Stats {
                                                : 0;
     out.bytes_peak = Line::Retain::peak_bytes(g.retain);
     out.bytes_dirty = Line::Source::dirty_bytes(g.source);
-    constexpr std::size_t kTables = Line::Route::kTableBytesPerGranule + Line::Pool::kTableBytesPerGranule;
     if (g.open.load(std::memory_order_relaxed))
-      out.bytes_metadata += (Line::Source::reached_bytes(g.source) >> kGranuleShift) * kTables;
+      out.bytes_metadata += (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kBytesPerGranule;
     out.threads = threads;
     out.revocations = at(sums, Event::kRevoked);
     return out;

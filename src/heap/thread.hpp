@@ -6,6 +6,7 @@
 
 #include "heap/options.hpp"
 #include "heap/refill.hpp"
+#include "heap/tables.hpp"
 
 namespace hz {
 
@@ -67,12 +68,11 @@ struct Threads {
     using Source = typename Line::Source;
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
-    const std::size_t route_bytes = Line::Route::kTableBytesPerGranule;
-    if (!Source::open(g.source, route_bytes + Line::Pool::kTableBytesPerGranule)) return false;
-    const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
-    Line::Pool::open(g.pool, Source::base(g.source), Source::tables(g.source) + granules * route_bytes, granules);
+    if (!Source::open(g.source, Tables<Line>::kBytesPerGranule)) return false;
+    Tables<Line>::open(g);
     Line::Guard::join(S::shared.guard);
     Line::Front::join(S::shared.front, S::shared_store);
+    join_remote(S::shared);
     apply_options();
     g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
     Line::Route::open(g.route, Source::base(g.source), Source::bytes(g.source));
@@ -87,7 +87,7 @@ struct Threads {
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
-    g.retain.percent.store(options.retain, std::memory_order_relaxed);
+    if (options.retain != 0) g.retain.percent.store(options.retain, std::memory_order_relaxed);
     g.retain.has_purger.store(options.background, std::memory_order_relaxed);
     if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
   }
@@ -150,15 +150,22 @@ struct Threads {
     ::new (static_cast<void*>(t)) Thread;
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
+    join_remote(*t);
     unsigned least = 0;
-    for (unsigned owner = 1; owner < Line::Remote::kOwners; ++owner) {
-      if (g.owner_threads[owner].load(std::memory_order_relaxed) <
-          g.owner_threads[least].load(std::memory_order_relaxed))
-        least = owner;
+    for (unsigned owner = 1; owner < Line::Remote::kOwners && threads_of(g, least) != 0; ++owner) {
+      if (threads_of(g, owner) < threads_of(g, least)) least = owner;
     }
     t->owner = least;
+    if (least >= g.owners.load(std::memory_order_relaxed)) g.owners.store(least + 1, std::memory_order_relaxed);
     Line::Route::join(t->route, least);
     return t;
+  }
+
+  static unsigned threads_of(const typename S::Global& g, unsigned owner) {
+    return g.owner_threads[owner].load(std::memory_order_relaxed);
+  }
+  static void join_remote(Thread& t) {
+    if constexpr (Line::Remote::kDirect) Line::Remote::join(t.remote, S::global.remote);
   }
 
   // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
@@ -190,6 +197,7 @@ struct Threads {
     if (g.threads != nullptr) g.threads->previous = &t;
     g.threads = &t;
     g.owner_threads[t.owner].fetch_add(1, std::memory_order_relaxed);
+    if constexpr (Line::Remote::kDirect) Line::Remote::open_queues(g.remote, t.owner);
     g.thread_count.fetch_add(1, std::memory_order_relaxed);
   }
   static void delist(typename S::Global& g, Thread& t) {
@@ -215,6 +223,7 @@ struct Threads {
     // Heirs that leave together each see the other.
     if (S::global.owner_threads[t->owner].load(std::memory_order_relaxed) == 0) {
       const Hold shared(S::shared.lock);
+      if constexpr (Line::Remote::kDirect) Line::Remote::close_queues(S::global.remote, t->owner);
       Loose<Line>::vacate(S::shared, t->owner);
       Home<Line>::purge_if_due(S::shared);
     }
@@ -256,6 +265,7 @@ struct Threads {
     for (Thread* t = g.threads; t != nullptr;) {
       Thread* next = t->next;
       if (t != S::tls.heap) {
+        if constexpr (Line::Remote::kDirect) Line::Remote::finish(g.remote, t->remote);
         delist(g, *t);
         t->alive = false;
         t->local.set(nullptr);

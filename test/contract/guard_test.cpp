@@ -37,11 +37,11 @@ TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
       if (index >= hz::bin_slots(bin)) continue;
       void* slot = this->Slot(bin, index);
       for (int life = 0; life < 3; ++life) {
-        G::on_alloc(slot);
+        G::on_alloc(slot, bin);
         std::memset(slot, 0x11 * life, hz::bin_size(bin));
         ASSERT_TRUE(G::may_free(this->thread_, slot, bin));
         ASSERT_EQ(hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
-        G::on_free(this->thread_, slot);
+        G::on_free(this->thread_, slot, bin);
         ASSERT_EQ(!G::kMarks, G::may_free(this->thread_, slot, bin));
         ASSERT_EQ(G::kMarks ? hz::Fault::kDoubleFree : hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
         ASSERT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
@@ -53,8 +53,8 @@ TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
 TYPED_TEST(GuardContract, TheLinkOfAFreeSlotIsNotTheGuards) {
   using G = TypeParam;
   void* slot = this->Slot(1, 5);
-  G::on_alloc(slot);
-  G::on_free(this->thread_, slot);
+  G::on_alloc(slot, bin);
+  G::on_free(this->thread_, slot, bin);
   this->AsFree(slot)->next = this->AsFree(this->Slot(1, 6));
   EXPECT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
 }
@@ -76,8 +76,8 @@ TYPED_TEST(GuardContract, AFreeSlotThatWasWrittenToIsNotIntact) {
   if (!G::kMarks) GTEST_SKIP() << "free slots carry no mark";
   for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
     void* slot = this->Slot(bin, 0);
-    G::on_alloc(slot);
-    G::on_free(this->thread_, slot);
+    G::on_alloc(slot, bin);
+    G::on_free(this->thread_, slot, bin);
     std::memset(slot, 0x77, 16);
     EXPECT_FALSE(G::intact(this->thread_, this->AsFree(slot)));
   }
@@ -87,8 +87,8 @@ TYPED_TEST(GuardContract, AnyThreadSeesWhatAnotherFreed) {
   using G = TypeParam;
   if (!G::kMarks) GTEST_SKIP() << "free slots carry no mark";
   void* slot = this->Slot(4, 2);
-  G::on_alloc(slot);
-  G::on_free(this->thread_, slot);
+  G::on_alloc(slot, bin);
+  G::on_free(this->thread_, slot, bin);
   std::thread([&] {
     typename G::PerThread other;
     G::join(other);

@@ -7,11 +7,14 @@ using namespace hz;
 
 struct Box {
   static constexpr bool kMarks = true;
+  static constexpr bool kProves = true;
   struct PerThread {};
   static void join(PerThread&);
-  static void on_alloc(void*);
+  static void on_alloc(void*, Bin);
   static bool may_free(const PerThread&, void*, Bin);
-  static void on_free(const PerThread&, void*);
+  static void on_free(const PerThread&, void*, Bin);
+  static bool claim(const PerThread&, void*, Bin);
+  static bool arrive(void*, Bin);
   static Fault diagnose(const PerThread&, void*, Bin);
 #ifdef HZ_COMPLETE
   static bool intact(const PerThread&, const FreeSlot*);

@@ -16,6 +16,7 @@ struct Box {
     bool next(Parcel<Slots>&);
   };
   static constexpr unsigned kOwners = 4;
+  static constexpr bool kDirect = false;
   static bool admit(PerThread&, unsigned, Bin);
   static void defer(PerThread&, unsigned, Bin, void*);
   static std::size_t outbox_bytes(const PerThread&);

@@ -66,10 +66,10 @@ TEST_F(FailFastTest, TheMarkStandsInTheSecondWord) {
   FailFast::PerThread thread;
   FailFast::join(thread);
   alignas(16) hz::FreeSlot slot = {&slot, 77};
-  FailFast::on_free(thread, &slot);
+  FailFast::on_free(thread, &slot, 1);
   EXPECT_EQ(&slot, slot.next) << "the link is the list's";
   EXPECT_EQ(thread.mark, slot.mark);
-  FailFast::on_alloc(&slot);
+  FailFast::on_alloc(&slot, 1);
   EXPECT_EQ(0u, slot.mark) << "the secret is not handed out";
 }
 

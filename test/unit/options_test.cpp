@@ -51,7 +51,7 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_EQ(StatsFormat::kNone, options.stats);
   EXPECT_FALSE(options.report_only);
   EXPECT_EQ(0u, options.thread_cache);
-  EXPECT_EQ(125u, options.retain);
+  EXPECT_EQ(0u, options.retain);
   for (const hz::MemoryLimit& limit : {options.limit_soft, options.limit_hard}) ExpectLimit(0, 0, false, limit);
 }
 
@@ -155,7 +155,7 @@ TEST_F(OptionsTest, RangesAreChecked) {
   }
   Clear();
   for (const char* value : {"99", "1001", "0"}) {
-    EXPECT_EQ(125u, Read("HZ_RETAIN", value).retain) << value;
+    EXPECT_EQ(0u, Read("HZ_RETAIN", value).retain) << value;
     EXPECT_EQ("hz: warning: HZ_RETAIN=" + std::string(value) + " not understood; accepted: 100 to 1000\n", said_);
   }
 }

@@ -21,8 +21,9 @@ struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, home;
-    std::uint8_t bin, owner;
-    bool listed, zeroed;
+    std::uint16_t owner;
+    std::uint8_t bin;
+    bool listed : 1, zeroed : 1;
   };
 
   static constexpr std::size_t kCacheLine = 64;
@@ -53,7 +54,7 @@ struct BasicSpanPool {
     const std::uint32_t row = row_of(g, span);
     g.spans[row] = {};
     g.spans[row].bin = static_cast<std::uint8_t>(bin);
-    g.spans[row].owner = static_cast<std::uint8_t>(owner);
+    g.spans[row].owner = static_cast<std::uint16_t>(owner);
     g.spans[row].zeroed = zeroed;
     link(g, row);
   }
@@ -67,7 +68,7 @@ struct BasicSpanPool {
     Span& span = g.spans[row];
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
     const bool rebind = span.owner != owner && span.carved != 0;
-    span.owner = static_cast<std::uint8_t>(owner);
+    span.owner = static_cast<std::uint16_t>(owner);
     if (span.home != 0) {
       take_home(g, row, taken, out, want);
     } else {

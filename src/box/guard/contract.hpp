@@ -24,11 +24,14 @@ enum class Fault : unsigned {
 template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
                                  const FreeSlot* free_slot, Bin bin, Fault fault, const void* at, const char* line) {
-  { G::kMarks } -> std::convertible_to<bool>;  // free slots carry a mark: a second free and a late write show
+  { G::kMarks } -> std::convertible_to<bool>;   // free slots carry a mark: a late write shows
+  { G::kProves } -> std::convertible_to<bool>;  // may_free says no to a slot that is free
   { G::join(thread) } -> std::same_as<void>;
-  { G::on_alloc(slot) } -> std::same_as<void>;             // hot
+  { G::on_alloc(slot, bin) } -> std::same_as<void>;        // hot
   { G::may_free(seen, slot, bin) } -> std::same_as<bool>;  // hot; bin is valid, the slot may be anything
-  { G::on_free(seen, slot) } -> std::same_as<void>;        // hot
+  { G::on_free(seen, slot, bin) } -> std::same_as<void>;   // hot; by its owner, after may_free
+  { G::claim(seen, slot, bin) } -> std::same_as<bool>;     // the same by a stranger; false: another was quicker
+  { G::arrive(slot, bin) } -> std::same_as<bool>;          // a claimed slot is back; false: it was freed twice
   { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
   { G::intact(seen, free_slot) } -> std::same_as<bool>;       // at the boundary: is it still as on_free left it?
   { G::report(fault, at, bin, line) } -> std::same_as<void>;  // returns only if the program is to go on

@@ -14,6 +14,7 @@ namespace hz {
 
 struct FailFast {
   static constexpr bool kMarks = true;
+  static constexpr bool kProves = true;
 
   struct PerThread {
     std::uint64_t mark = 0;
@@ -21,16 +22,18 @@ struct FailFast {
 
   static void join(PerThread& thread) { thread.mark = process_mark(); }
 
-  HZ_INLINE static void on_alloc(void* slot) { static_cast<FreeSlot*>(slot)->mark = 0; }
+  HZ_INLINE static void on_alloc(void* slot, Bin /*bin*/) { static_cast<FreeSlot*>(slot)->mark = 0; }
 
   HZ_INLINE static bool may_free(const PerThread& thread, void* slot, Bin bin) {
     // The low 16 bits are the offset in the granule; a slot start is also aligned, so that the mark can be read.
     if (HZ_UNLIKELY(!is_slot_start(bin, offset_in_granule(slot)))) return false;
     return HZ_LIKELY(static_cast<FreeSlot*>(slot)->mark != thread.mark);
   }
-  HZ_INLINE static void on_free(const PerThread& thread, void* slot) {
+  HZ_INLINE static void on_free(const PerThread& thread, void* slot, Bin /*bin*/) {
     static_cast<FreeSlot*>(slot)->mark = thread.mark;
   }
+  HZ_INLINE static bool claim(const PerThread& thread, void* slot, Bin bin) { return on_free(thread, slot, bin), true; }
+  static bool arrive(void*, Bin) { return true; }
 
   static Fault diagnose(const PerThread& thread, void* slot, Bin bin) {
     if (!is_slot_start(bin, offset_in_granule(slot))) return Fault::kInterior;

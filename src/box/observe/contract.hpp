@@ -27,6 +27,8 @@ enum class Event : unsigned {
   kRevoked,
   kBytesAllocated,
   kBytesFreed,  // while counting: sizes of slots
+  kBytesSent,
+  kBytesCollected,  // of slots that a stranger freed without an outbox
   kCount
 };
 inline constexpr unsigned kEvents = static_cast<unsigned>(Event::kCount);

@@ -17,6 +17,7 @@ struct DenseBank {
   using Bundle = Chain;
 
   static constexpr unsigned kOwners = Line::kOwners;
+  static constexpr bool kDirect = false;
   static constexpr std::size_t kParcelBytes = Line::kParcelBytes;
   static constexpr unsigned kParcelSlots = Line::kParcelSlots;
 

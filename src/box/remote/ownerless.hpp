@@ -12,6 +12,7 @@ namespace hz {
 struct Ownerless {
   using Bundle = SlotArray;
   static constexpr unsigned kOwners = 1;
+  static constexpr bool kDirect = false;
 
   struct Global {};
   struct PerThread {};

@@ -17,6 +17,7 @@ struct SparseRing {
   using Bundle = Chain;
 
   static constexpr unsigned kOwners = Line::kOwners;
+  static constexpr bool kDirect = false;
   static constexpr unsigned kEntries = Line::kOutboxEntries;
 
   // slot in the low 48 bits, class and owner above it

@@ -25,9 +25,15 @@
 
 namespace hz {
 
-struct Hysteresis {
+struct UsualFootprint {
   static constexpr std::size_t kFloor = 4 * kMiB;
   static constexpr std::size_t kDefaultPercent = 125;
+};
+
+template <class Footprint>
+struct BasicHysteresis {
+  static constexpr std::size_t kFloor = Footprint::kFloor;
+  static constexpr std::size_t kDefaultPercent = Footprint::kDefaultPercent;
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::size_t kEmptied = 8;
 
@@ -133,5 +139,7 @@ struct Hysteresis {
     }
   }
 };
+
+using Hysteresis = BasicHysteresis<UsualFootprint>;
 
 }  // namespace hz

@@ -21,6 +21,7 @@
 #include "box/source/contract.hpp"
 #include "box/source/ration.hpp"
 #include "box/source/run_table.hpp"
+#include "box/source/shadows.hpp"
 #include "os/lock.hpp"
 
 namespace hz {
@@ -34,6 +35,7 @@ struct Arena {
     std::size_t leaving = 0;            // granules on their way to the system
     std::size_t per_granule = 0;        // bytes of all tables
     Ration ration;
+    Shadows shadows;
     os::Lock lock;
   };
 
@@ -62,11 +64,11 @@ struct Arena {
   static std::size_t bytes(const Global& g) { return g.range.bytes; }
   static std::uintptr_t tables(const Global& g) { return g.range.base; }
 
+  static void shadow(Global& g, std::uintptr_t table, std::size_t stride) { g.shadows.add(table, stride); }
   static void limit(Global& g, MemoryLimit soft, MemoryLimit hard) {
     const os::Guarded hold(g.lock);
     g.ration.set(soft, hard);
   }
-
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     const os::Guarded hold(g.lock);
     RunTable& t = g.runs;
@@ -125,20 +127,17 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return g.runs.rows[row_of(g, start)].length;
   }
-
   static std::uintptr_t start(Global& g, std::uintptr_t address) {
     const os::Guarded hold(g.lock);
     const std::uint32_t head = g.runs.head_of(row_of(g, address));
     return head == 0 ? 0 : at(g, head);
   }
-
   static std::size_t reached_bytes(Global& g) {
     const os::Guarded hold(g.lock);
     return std::size_t{g.runs.top - g.runs.first} << kGranuleShift;
   }
 
   static std::size_t dirty_bytes(const Global& g) { return g.dirty.load(std::memory_order_relaxed) << kGranuleShift; }
-
   static std::size_t held_bytes(Global& g) {
     const os::Guarded hold(g.lock);
     return held(g);
@@ -292,7 +291,8 @@ struct Arena {
     } else {
       g.dirty.store(g.dirty.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
     }
-    g.runs.give(row, length, fresh ? 0 : length);
+    const std::uint32_t first = g.runs.give(row, length, fresh ? 0 : length);
+    if (fresh) g.shadows.purge(first, g.runs.rows[first].length, row, length);
   }
 };
 

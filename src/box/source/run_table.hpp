@@ -106,13 +106,13 @@ struct RunTable {
     return agrees ? head : 0;
   }
 
-  // Rows in use become free, all of them dirty or none, and merge with free neighbours.
-  void give(std::uint32_t row, std::size_t length, std::size_t dirty) {
+  // Rows in use become free, all of them dirty or none, and merge with free neighbours. The first row of that run.
+  std::uint32_t give(std::uint32_t row, std::size_t length, std::size_t dirty) {
     for (std::size_t i = row; i < row + length; ++i) {
       rows[i].is_dirty = dirty != 0;
       rows[i].seam = false;
     }
-    merge(row, length, dirty);
+    return merge(row, length, dirty);
   }
 
   // A run that was found and is not used after all becomes one with what it was split from.
@@ -140,7 +140,7 @@ struct RunTable {
   }
 
  private:
-  void merge(std::uint32_t row, std::size_t length, std::size_t dirty) {
+  std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty) {
     rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
     const std::size_t after = row + length;
     if (after < top && rows[after].state == State::kFree) {
@@ -157,6 +157,7 @@ struct RunTable {
     }
     insert(row, length, dirty);
     check(row);
+    return row;
   }
 
   // A free run: its two ends agree, no free run touches it, no more dirty granules than granules.

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A remote free sets the slot's bit in its span's pending bitmap; the first bit puts the span, once, into its owner's
+// queue. No outbox: the owner can have the slot from then on. Used by hz8. Deferring costs one fetch_or, and one
+// compare-and-swap for the first bit; collecting costs an exchange per 64 slots of a queued span.
+//
+// The mark of a span, so that no wake-up is lost:
+//
+//   idle -> queued          by who set a bit and found it idle: pushes the span
+//   queued -> draining      by who took the queue, before it looks at the bits
+//   draining -> dirty       by who set a bit meanwhile
+//   draining -> idle, dirty -> queued   by who drained: in the second case it pushes the span again
+//
+// The queues of an owner are open while a thread carries it. A head counts these lives: it is odd while open, and
+// whoever saw it open pushes by compare-and-swap, so nothing reaches a queue after it was closed. What comes for an
+// owner that is gone goes to the orphans' queue, which is nobody's and always open.
+// Source of the idea: the pending bitmaps of mesh and of the published hz8.
+#pragma once
+
+#include "base/plain_word.hpp"
+#include "base/slot_array.hpp"
+#include "box/remote/contract.hpp"
+
+namespace hz {
+
+template <class Line>
+struct PendingBitmap {
+  using Bundle = SlotArray;
+  static constexpr unsigned kOwners = Line::kOwners;
+  static constexpr unsigned kOrphans = kOwners;
+  static constexpr bool kDirect = true;
+
+  static constexpr std::size_t kWords = kGranule / kMinAlign / 64;
+  enum Mark : std::uint16_t { kIdle = 0, kQueued, kDraining, kDirty };
+
+  struct Entry {
+    std::atomic<std::uint32_t> next;  // granule number; 0 ends the queue
+    std::atomic<std::uint16_t> bin;   // of the slots that are pending
+    std::atomic<std::uint16_t> mark;
+  };
+  static constexpr std::size_t kBitmapBytes = kWords * sizeof(std::uint64_t);
+  static constexpr std::size_t kTableBytesPerGranule = kBitmapBytes + sizeof(Entry);
+
+  using Head = std::atomic<std::uint64_t>;  // life << 32 | granule number
+  struct Global {
+    std::uintptr_t base = 0;
+    std::atomic<std::uint64_t>* bits = nullptr;
+    Entry* entries = nullptr;
+    struct alignas(64) Shelf {
+      Head of_bin[kBins];
+    };
+    Shelf of_owner[kOwners + 1];
+    alignas(64) std::atomic<bool> waiting{false};  // something was queued since it was last asked
+  };
+  struct PerThread {
+    Global* global = nullptr;
+    OwnerWord<std::uint32_t> pushing;  // the granule that this thread is putting into a queue: see finish()
+    Bin other = 0;                     // see next_bin()
+    unsigned budget = 0;               // see budget()
+  };
+
+  static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
+    g.base = base;
+    g.bits = static_cast<std::atomic<std::uint64_t>*>(pointer(table));
+    g.entries = static_cast<Entry*>(pointer(table + granules * kBitmapBytes));
+  }
+  static void join(PerThread& t, Global& g) { t.global = &g; }
+
+  // --- the owner's life; under the lock of the list of threads
+
+  static void open_queues(Global& g, unsigned owner) { step_life(g, owner, true); }
+  // What waits in them stays, and can be collected.
+  static void close_queues(Global& g, unsigned owner) { step_life(g, owner, false); }
+
+  // --- a stranger's side
+
+  HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin) { return t.global != nullptr; }
+
+  // The slot is claimed, so its span lives, and has this class, until somebody collects the bit.
+  static void defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
+    Global& g = *t.global;
+    const std::uint32_t row = row_of(g, slot);
+    const unsigned index = slot_index(bin, static_cast<std::uint16_t>(address(slot)));
+    Entry& entry = g.entries[row];
+    if (entry.bin.load(std::memory_order_relaxed) != bin)
+      entry.bin.store(static_cast<std::uint16_t>(bin), std::memory_order_relaxed);
+    t.pushing.put(row);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Release: what the program wrote, and the class, are there for who collects. Acquire: if that one took the word
+    // before us, we see its mark, draining or later.
+    g.bits[row * kWords + index / 64].fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_acq_rel);
+    if (announce(entry)) push(g, owner, bin, row);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t.pushing.put(0);
+  }
+
+  static std::size_t outbox_bytes(const PerThread&) { return 0; }
+  static void send(Global&, const Parcel<SlotArray>&) {}  // there are no parcels
+  class Sweep {
+   public:
+    Sweep(PerThread&, bool /*everything*/) {}
+    bool next(Parcel<SlotArray>&) { return false; }
+  };
+
+  // --- the owner's side
+
+  // At most `want`, and no more than a bundle holds; what is left stays queued. Any thread.
+  static SlotArray collect(Global& g, unsigned owner, Bin bin, unsigned want) {
+    SlotArray out;
+    std::uint32_t row = detach(g.of_owner[owner].of_bin[bin]);
+    want = want < SlotArray::kMost ? want : SlotArray::kMost;
+    while (row != 0 && out.count < want) {
+      const std::uint32_t next = g.entries[row].next.load(std::memory_order_relaxed);
+      drain(g, owner, bin, row, out, want);
+      row = next;
+    }
+    if (row != 0) give_back(g, g.of_owner[owner].of_bin[bin], row);
+    return out;
+  }
+
+  // How many slots the owner should collect beyond what its bin wants: twice as many each time that some are left.
+  static unsigned budget(const Global& g, PerThread& t, unsigned owner, Bin bin) {
+    if (row_of(g.of_owner[owner].of_bin[bin].load(std::memory_order_relaxed)) == 0) return t.budget = 0;
+    return t.budget = t.budget == 0 ? kFirstBudget : t.budget < kMostBudget ? 2 * t.budget : kMostBudget;
+  }
+  // Another class each time, so that a queue which its owner never misses in is looked at as well.
+  static Bin next_bin(PerThread& t) { return t.other = t.other % kLastBin + 1; }
+
+  // Whether anything was queued since the last call.
+  static bool something_waits(Global& g) {
+    return g.waiting.load(std::memory_order_relaxed) && g.waiting.exchange(false, std::memory_order_relaxed);
+  }
+
+  // In the child of a fork, before it has other threads: `t` was cut off, maybe between marking a span and queueing it.
+  static void finish(Global& g, const PerThread& t) {
+    const std::uint32_t row = t.pushing.peek();
+    if (row == 0) return;
+    Entry& entry = g.entries[row];
+    const Bin bin = entry.bin.load(std::memory_order_relaxed);
+    if (announce(entry) || !is_queued(g, bin, row)) push(g, kOrphans, bin, row);
+  }
+
+ private:
+  static constexpr unsigned kFirstBudget = 16, kMostBudget = 4096;
+
+  static std::uint32_t row_of(std::uint64_t head) { return static_cast<std::uint32_t>(head); }
+  static std::uint32_t row_of(const Global& g, const void* slot) {
+    return static_cast<std::uint32_t>((address(slot) - g.base) >> kGranuleShift);
+  }
+  static bool is_open(std::uint64_t head) { return (head >> 32 & 1) != 0; }
+  static std::uint64_t with_row(std::uint64_t head, std::uint32_t row) { return (head & ~std::uint64_t{UINT32_MAX}) | row; }
+
+  static void step_life(Global& g, unsigned owner, bool open) {
+    for (Head& head : g.of_owner[owner].of_bin) {
+      std::uint64_t seen = head.load(std::memory_order_relaxed);
+      // Relaxed: the order of lives in each head is all there is to see.
+      while (is_open(seen) != open &&
+             !head.compare_exchange_weak(seen, seen + (std::uint64_t{1} << 32), std::memory_order_relaxed)) {
+      }
+    }
+  }
+
+  // After a bit was set: whether the span has to be pushed by us.
+  static bool announce(Entry& entry) {
+    std::uint16_t mark = entry.mark.load(std::memory_order_relaxed);
+    for (;;) {
+      if (mark == kQueued || mark == kDirty) return false;
+      const std::uint16_t next = mark == kIdle ? kQueued : kDirty;
+      // Acquire and release: who drains sees the bit, and who pushes sees that the last drain is over.
+      if (entry.mark.compare_exchange_weak(mark, next, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return next == kQueued;
+    }
+  }
+
+  static void push(Global& g, unsigned owner, Bin bin, std::uint32_t row) {
+    for (;;) {
+      Head& head = g.of_owner[owner].of_bin[bin];
+      std::uint64_t seen = head.load(std::memory_order_relaxed);
+      if (owner != kOrphans && !is_open(seen)) {
+        owner = kOrphans;
+        continue;
+      }
+      g.entries[row].next.store(row_of(seen), std::memory_order_relaxed);
+      // Release: the entry is whole for who takes the queue.
+      if (head.compare_exchange_weak(seen, with_row(seen, row), std::memory_order_release, std::memory_order_relaxed))
+        break;
+    }
+    if (!g.waiting.load(std::memory_order_relaxed)) g.waiting.store(true, std::memory_order_relaxed);
+  }
+
+  // The whole queue, which is ours alone from here on.
+  static std::uint32_t detach(Head& head) {
+    std::uint64_t seen = head.load(std::memory_order_relaxed);
+    // Acquire: pairs with push.
+    while (row_of(seen) != 0 &&
+           !head.compare_exchange_weak(seen, with_row(seen, 0), std::memory_order_acquire, std::memory_order_relaxed)) {
+    }
+    return row_of(seen);
+  }
+
+  // The end of a queue that was detached. What others pushed meanwhile is short, and goes before it.
+  static void give_back(Global& g, Head& head, std::uint32_t rest) {
+    for (;;) {
+      std::uint64_t seen = head.load(std::memory_order_relaxed);
+      // Release: as in push.
+      if (row_of(seen) == 0 && head.compare_exchange_strong(seen, with_row(seen, rest), std::memory_order_release,
+                                                            std::memory_order_relaxed))
+        return;
+      const std::uint32_t recent = detach(head);
+      if (recent == 0) continue;
+      std::uint32_t last = recent;
+      while (const std::uint32_t next = g.entries[last].next.load(std::memory_order_relaxed)) last = next;
+      g.entries[last].next.store(rest, std::memory_order_relaxed);
+      rest = recent;
+    }
+  }
+
+  static void drain(Global& g, unsigned owner, Bin bin, std::uint32_t row, SlotArray& out, unsigned want) {
+    Entry& entry = g.entries[row];
+    entry.mark.store(kDraining, std::memory_order_relaxed);
+    // A span may have been queued for a bit that was collected before, and may have another class by now.
+    const unsigned words = (bin_slots(entry.bin.load(std::memory_order_relaxed)) + 63) / 64;
+    bool left = false;
+    for (unsigned w = 0; w < words && !left; ++w) left = take_word(g, row, w, bin, out, want);
+    std::uint16_t mark = kDraining;
+    // Release: pairs with announce().
+    if (!left && entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return;
+    entry.mark.store(kQueued, std::memory_order_relaxed);
+    push(g, owner, entry.bin.load(std::memory_order_relaxed), row);
+  }
+
+  // Whether bits are left: there is no room for them, or they are of another class.
+  static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin bin, SlotArray& out, unsigned want) {
+    std::atomic<std::uint64_t>& word = g.bits[row * kWords + w];
+    if (word.load(std::memory_order_relaxed) == 0) return false;
+    // Acquire: pairs with defer. Release: who sets a bit after this sees that we are draining.
+    std::uint64_t bits = word.exchange(0, std::memory_order_acq_rel);
+    const std::uintptr_t span = g.base + (std::uintptr_t{row} << kGranuleShift);
+    const bool ours = g.entries[row].bin.load(std::memory_order_relaxed) == bin;
+    for (; ours && bits != 0 && out.count < want; bits &= bits - 1) {
+      const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
+      out.push(pointer(span + index * bin_size(bin)));
+    }
+    if (bits != 0) word.fetch_or(bits, std::memory_order_release);  // release: as in defer
+    return bits != 0;
+  }
+
+  static bool is_queued(const Global& g, Bin bin, std::uint32_t row) {
+    for (const typename Global::Shelf& shelf : g.of_owner) {
+      for (std::uint32_t at = row_of(shelf.of_bin[bin].load(std::memory_order_relaxed)); at != 0;
+           at = g.entries[at].next.load(std::memory_order_relaxed)) {
+        if (at == row) return true;
+      }
+    }
+    return false;
+  }
+};
+
+}  // namespace hz

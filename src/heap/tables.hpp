@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tables of all boxes, one row per granule, side by side at the arena's start: how much room they take, and who
+// gets which part. Called once, when the heap opens.
+#pragma once
+
+#include "heap/state.hpp"
+
+namespace hz {
+
+// 0 for a box that keeps none.
+template <class Box>
+consteval std::size_t table_bytes() {
+  if constexpr (requires { Box::kTableBytesPerGranule; }) {
+    return Box::kTableBytesPerGranule;
+  } else {
+    return 0;
+  }
+}
+
+template <class Line>
+struct Tables {
+  using Source = typename Line::Source;
+  using Global = typename State<Line>::Global;
+
+  static constexpr std::size_t kRoute = table_bytes<typename Line::Route>();
+  static constexpr std::size_t kGuard = table_bytes<typename Line::Guard>();
+  static constexpr std::size_t kPool = table_bytes<typename Line::Pool>();
+  static constexpr std::size_t kRemote = table_bytes<typename Line::Remote>();
+  static constexpr std::size_t kBytesPerGranule = kRoute + kGuard + kPool + kRemote;
+
+  // The source is open; the route opens itself last, when everything else is ready.
+  static void open(Global& g) {
+    const std::uintptr_t base = Source::base(g.source);
+    const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
+    std::uintptr_t at = Source::tables(g.source) + granules * kRoute;
+    if constexpr (kGuard != 0) {
+      Line::Guard::open(base, at, granules);
+      // What these tables say of a free granule is nothing, so their pages may go back with its own.
+      Source::shadow(g.source, at, Line::Guard::kDenseBytes);
+      Source::shadow(g.source, at + granules * Line::Guard::kDenseBytes, Line::Guard::kWideBytes);
+      Source::shadow(g.source, at + granules * kGuard, Line::Pool::kBitmapBytes);
+    }
+    at += granules * kGuard;
+    Line::Pool::open(g.pool, base, at, granules);
+    at += granules * kPool;
+    if constexpr (kRemote != 0) {
+      Line::Remote::open(g.remote, base, at, granules);
+      Source::shadow(g.source, at, Line::Remote::kBitmapBytes);
+    }
+  }
+};
+
+}  // namespace hz

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Line hz8: balanced, and small. The state of every slot stands out of line and is proved at each free; strangers set a
+// bit in the span's pending bitmap; what a thread cannot keep goes home at once, and little is kept. For programs that
+// must not hold more memory than they use, and for those whose frees are not to be trusted.
+#pragma once
+
+#include "box/central/nowhere.hpp"
+#include "box/central/span_pool.hpp"
+#include "box/front/magazine.hpp"
+#include "box/guard/slot_state.hpp"
+#include "box/observe/counters.hpp"
+#include "box/policy/frozen.hpp"
+#include "box/remote/pending_bitmap.hpp"
+#include "box/retain/background.hpp"
+#include "box/retain/keep_refill.hpp"
+#include "box/route/descriptor.hpp"
+#include "box/source/arena.hpp"
+#include "heap/heap.hpp"
+
+namespace hz {
+
+struct Hz8 {
+  static constexpr const char* kName = "hz8";
+
+  static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
+  static constexpr std::size_t kBinBytes = 128 * kKiB;
+  static constexpr unsigned kBinSlots = 64;
+  static constexpr std::size_t kThreadCacheBytes = 256 * kKiB;
+  static constexpr std::size_t kThreadBytes = 2 * kKiB;
+
+  using Route = Descriptor;
+  using Policy = Frozen<Hz8>;
+  using Front = Magazine<Hz8>;
+  using Remote = PendingBitmap<Hz8>;
+  using Central = Nowhere<SlotArray>;
+  using Pool = BasicSpanPool<false>;
+  using Source = Arena;
+  using Retain = KeepRefill;
+  using Background = hz::Background;
+  using Guard = SlotState<Hz8>;
+  using Observe = Counters;
+};
+
+}  // namespace hz
