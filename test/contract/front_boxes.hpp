@@ -7,9 +7,10 @@
 
 #include "box/front/linked_bins.hpp"
 #include "line/hakozuna.hpp"
+#include "line/hz8.hpp"
 
 namespace hz_test {
 
-using FrontBoxes = ::testing::Types<hz::LinkedBins, hz::Magazine<hz::Hakozuna>>;
+using FrontBoxes = ::testing::Types<hz::LinkedBins, hz::Magazine<hz::Hakozuna>, hz::Magazine<hz::Hz8>>;
 
 }  // namespace hz_test

@@ -7,9 +7,13 @@
 
 #include "box/guard/fail_fast.hpp"
 #include "box/guard/outside.hpp"
+#include "box/guard/slot_state.hpp"
 
 namespace hz_test {
 
-using GuardBoxes = ::testing::Types<hz::FailFast, hz::Outside>;
+// Its tables are those of a line; this is nobody's.
+struct NoLine {};
+
+using GuardBoxes = ::testing::Types<hz::FailFast, hz::Outside, hz::SlotState<NoLine>>;
 
 }  // namespace hz_test

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -19,13 +20,26 @@ namespace {
 
 template <class G>
 class GuardContract : public ::testing::Test {
+  static constexpr std::size_t kGranules = 2;
+  static constexpr std::size_t kRowBytes = [] {
+    if constexpr (requires { G::kTableBytesPerGranule; }) {
+      return G::kTableBytesPerGranule;
+    } else {
+      return 0;
+    }
+  }();
+
  protected:
-  GuardContract() : span_(2 * hz::kGranule) { G::join(thread_); }
+  GuardContract() : span_(kGranules * hz::kGranule), table_(kGranules * kRowBytes) {
+    if constexpr (kRowBytes != 0) G::open(span_.address(), table_.address(), kGranules);
+    G::join(thread_);
+  }
 
   void* Slot(hz::Bin bin, unsigned index) { return span_.bytes() + index * hz::bin_size(bin); }
   static hz::FreeSlot* AsFree(void* slot) { return static_cast<hz::FreeSlot*>(slot); }
 
   Region span_;
+  Region table_;
   typename G::PerThread thread_;
 };
 TYPED_TEST_SUITE(GuardContract, GuardBoxes);
@@ -42,8 +56,8 @@ TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
         ASSERT_TRUE(G::may_free(this->thread_, slot, bin));
         ASSERT_EQ(hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
         G::on_free(this->thread_, slot, bin);
-        ASSERT_EQ(!G::kMarks, G::may_free(this->thread_, slot, bin));
-        ASSERT_EQ(G::kMarks ? hz::Fault::kDoubleFree : hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
+        ASSERT_EQ(!G::kProves, G::may_free(this->thread_, slot, bin));
+        ASSERT_EQ(G::kProves ? hz::Fault::kDoubleFree : hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
         ASSERT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
       }
     }
@@ -53,8 +67,8 @@ TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
 TYPED_TEST(GuardContract, TheLinkOfAFreeSlotIsNotTheGuards) {
   using G = TypeParam;
   void* slot = this->Slot(1, 5);
-  G::on_alloc(slot, bin);
-  G::on_free(this->thread_, slot, bin);
+  G::on_alloc(slot, 1);
+  G::on_free(this->thread_, slot, 1);
   this->AsFree(slot)->next = this->AsFree(this->Slot(1, 6));
   EXPECT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
 }
@@ -85,10 +99,10 @@ TYPED_TEST(GuardContract, AFreeSlotThatWasWrittenToIsNotIntact) {
 
 TYPED_TEST(GuardContract, AnyThreadSeesWhatAnotherFreed) {
   using G = TypeParam;
-  if (!G::kMarks) GTEST_SKIP() << "free slots carry no mark";
+  if (!G::kProves) GTEST_SKIP() << "it sees no second free";
   void* slot = this->Slot(4, 2);
-  G::on_alloc(slot, bin);
-  G::on_free(this->thread_, slot, bin);
+  G::on_alloc(slot, 4);
+  G::on_free(this->thread_, slot, 4);
   std::thread([&] {
     typename G::PerThread other;
     G::join(other);
@@ -114,6 +128,50 @@ TYPED_TEST(GuardContract, ADoubleFreeEndsTheProgramByDefault) {
   using G = TypeParam;
   EXPECT_EXIT(G::report(hz::Fault::kDoubleFree, nullptr, 1, "a-line"), ::testing::KilledBySignal(SIGABRT),
               "hz: fatal: E03 ");
+}
+
+TYPED_TEST(GuardContract, WhatAStrangerClaimedArrives) {
+  using G = TypeParam;
+  for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
+    void* slot = this->Slot(bin, hz::bin_slots(bin) - 1);
+    G::on_alloc(slot, bin);
+    ASSERT_TRUE(G::claim(this->thread_, slot, bin));
+    ASSERT_EQ(!G::kProves, G::may_free(this->thread_, slot, bin)) << "claimed is freed";
+    ASSERT_TRUE(G::arrive(slot, bin));
+    ASSERT_EQ(!G::kProves, G::may_free(this->thread_, slot, bin));
+    G::on_alloc(slot, bin);
+    ASSERT_TRUE(G::may_free(this->thread_, slot, bin));
+  }
+}
+
+TYPED_TEST(GuardContract, NoSlotSpeaksForItsNeighbour) {
+  using G = TypeParam;
+  if (G::kMarks || !G::kProves) GTEST_SKIP() << "no states out of line";
+  for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
+    for (unsigned i = 0; i < hz::bin_slots(bin); ++i) G::on_free(this->thread_, this->Slot(bin, i), bin);
+    for (unsigned i = 0; i < hz::bin_slots(bin); i += 2) G::on_alloc(this->Slot(bin, i), bin);
+    for (unsigned i = 0; i < hz::bin_slots(bin); ++i)
+      ASSERT_EQ(i % 2 == 0, G::may_free(this->thread_, this->Slot(bin, i), bin)) << hz::bin_size(bin) << " " << i;
+  }
+}
+
+// Of strangers that free one block at the same moment exactly one gets it.
+TYPED_TEST(GuardContract, OneOfTwoStrangersClaims) {
+  using G = TypeParam;
+  if (G::kMarks || !G::kProves) GTEST_SKIP() << "found when the slot comes home";
+  constexpr unsigned kSlots = 2000;
+  for (unsigned i = 0; i < kSlots; ++i) G::on_alloc(this->Slot(1, i), 1);
+  std::atomic<unsigned> ready{0}, claimed{0};
+  const auto run = [&] {
+    ++ready;
+    while (ready.load() != 2) {
+    }
+    for (unsigned i = 0; i < kSlots; ++i) claimed += G::claim(this->thread_, this->Slot(1, i), 1) ? 1 : 0;
+  };
+  std::thread other(run);
+  run();
+  other.join();
+  EXPECT_EQ(kSlots, claimed.load());
 }
 
 }  // namespace

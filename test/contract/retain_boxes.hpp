@@ -6,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "box/retain/hysteresis.hpp"
+#include "box/retain/keep_refill.hpp"
 
 namespace hz_test {
 
-using RetainBoxes = ::testing::Types<hz::Hysteresis>;
+using RetainBoxes = ::testing::Types<hz::Hysteresis, hz::KeepRefill>;
 
 }  // namespace hz_test

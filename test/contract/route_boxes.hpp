@@ -6,10 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "box/route/byte_tag.hpp"
+#include "box/route/descriptor.hpp"
 #include "box/route/page_tag.hpp"
 
 namespace hz_test {
 
-using RouteBoxes = ::testing::Types<hz::PageTag, hz::ByteTag>;
+using RouteBoxes = ::testing::Types<hz::PageTag, hz::ByteTag, hz::Descriptor>;
 
 }  // namespace hz_test

@@ -21,9 +21,9 @@ class Scene {
  public:
   // The next report is about `block`, of `class_size` bytes a slot (kNoClass: printed as "-"), by the calling thread.
   void Expect(const void* block, std::size_t class_size);
-  // After a free that a line without anything in its free slots takes for good until the slots come home.
+  // After a free that some lines take for good until the slots come home.
   static void SlotsComeHome() {
-    if (KeepsNothingInSlots()) api::Trim();
+    if (SeesSecondFreesLate()) api::Trim();
   }
   // A promise of the report mode that was not kept.
   void Check(bool kept, const char* promise);
