@@ -12,6 +12,14 @@
 
 namespace hz {
 
+// A set of values that a line offers under a name; what the user says about one of them goes before it.
+struct Preset {
+  const char* name;
+  std::size_t thread_cache;  // as the knobs of these names
+  std::size_t retain;
+  std::size_t floor;  // free bytes that may stay in any case
+};
+
 enum class StatsFormat : std::uint8_t { kNone, kText, kJson };
 
 struct Options {
@@ -23,6 +31,7 @@ struct Options {
   std::size_t retain = 0;        // the same
   MemoryLimit limit_soft;  // not given: the source's default
   MemoryLimit limit_hard;
+  char preset[24] = {};  // of the line's
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -31,7 +40,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, const char* value);
   };
-  static const Knob kKnobs[8];
+  static const Knob kKnobs[9];
 
   static Options read() {
     Options options;
@@ -43,16 +52,17 @@ struct Options {
     return options;
   }
 
+  static bool same(const char* a, const char* b) {
+    while (*a != 0 && *a == *b) ++a, ++b;
+    return *a == *b;
+  }
+
  private:
   static constexpr std::size_t kLongest = 256;
   static constexpr unsigned kNoUnit = 64;
   static constexpr std::size_t kLeastLimit = kMiB;
   static constexpr std::size_t kMostLimit = 16384 * kGiB;
 
-  static bool same(const char* a, const char* b) {
-    while (*a != 0 && *a == *b) ++a, ++b;
-    return *a == *b;
-  }
   static bool parse(const char* text, std::size_t low, std::size_t high, std::size_t& out) {
     std::size_t n = 0;
     if (*text == 0) return false;
@@ -129,6 +139,13 @@ struct Options {
   }
   static bool set_retain(Options& o, const char* value) { return parse(value, 100, 1000, o.retain); }
 
+  static bool set_preset(Options& o, const char* value) {
+    std::size_t length = 0;
+    while (value[length] != 0) ++length;
+    if (length == 0 || length >= sizeof o.preset) return false;
+    __builtin_memcpy(o.preset, value, length + 1);
+    return true;
+  }
   static bool set_limit_soft(Options& o, const char* value) { return parse_limit(value, o.limit_soft); }
   static bool set_limit_hard(Options& o, const char* value) { return parse_limit(value, o.limit_hard); }
 
@@ -166,7 +183,7 @@ struct Options {
   }
 };
 
-inline constexpr Options::Knob Options::kKnobs[8] = {
+inline constexpr Options::Knob Options::kKnobs[9] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
@@ -180,6 +197,7 @@ inline constexpr Options::Knob Options::kKnobs[8] = {
      set_limit_hard},
     {"thp", "HZ_THP", "auto, never, always",
      "whether the program's memory may lie on transparent huge pages; auto: as the system says", set_huge_pages},
+    {"preset", "HZ_PRESET", "a name on the line's page", "a set of values that the line offers", set_preset},
 };
 
 }  // namespace hz

@@ -86,10 +86,27 @@ struct Threads {
     g.counting.store(options.stats != StatsFormat::kNone, std::memory_order_relaxed);
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
+    apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
     if (options.retain != 0) g.retain.percent.store(options.retain, std::memory_order_relaxed);
     g.retain.has_purger.store(options.background, std::memory_order_relaxed);
     if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
+  }
+
+  static void apply_preset() {
+    typename S::Global& g = S::global;
+    if (options.preset[0] == 0) return;
+    if constexpr (requires { Line::kPresets; }) {
+      for (const Preset& preset : Line::kPresets) {
+        if (!Options::same(preset.name, options.preset)) continue;
+        if (options.thread_cache == 0) g.thread_budget.store(preset.thread_cache, std::memory_order_relaxed);
+        if (options.retain == 0) g.retain.percent.store(preset.retain, std::memory_order_relaxed);
+        g.retain.floor.store(preset.floor, std::memory_order_relaxed);
+        return;
+      }
+    }
+    os::Message message;
+    message.text("hz: warning: line ").text(Line::kName).text(" has no preset ").text(options.preset).text("\n").send();
   }
 
   HZ_COLD static Thread& born() {

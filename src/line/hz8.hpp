@@ -24,10 +24,13 @@ struct Hz8 {
   static constexpr const char* kName = "hz8";
 
   static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
-  static constexpr std::size_t kBinBytes = 128 * kKiB;
+  static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 64;
   static constexpr std::size_t kThreadCacheBytes = 256 * kKiB;
   static constexpr std::size_t kThreadBytes = 2 * kKiB;
+  // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.
+  static constexpr Preset kPresets[] = {
+      {.name = "large_direct", .thread_cache = 8 * kMiB, .retain = 200, .floor = 32 * kMiB}};
 
   using Route = Descriptor;
   using Policy = Frozen<Hz8>;

@@ -82,6 +82,15 @@ TEST(Environment, ValuesThatAreUnderstoodAreSilent) {
   }
 }
 
+TEST(Environment, APresetIsTheLinesOwn) {
+  ChildResult result = RunClean({{"HZ_PRESET", "banana"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ("hz: warning: line " + ExpectedLine() + " has no preset banana\n", result.err);
+  result = RunClean({{"HZ_OPTIONS", "preset:large_direct"}});
+  const bool has = ExpectedLine() == "hz8";
+  EXPECT_EQ(has ? "" : "hz: warning: line " + ExpectedLine() + " has no preset large_direct\n", result.err);
+}
+
 TEST(Environment, OptionsAreUnderstood) {
   const ChildResult result = RunForeign({{"HZ_OPTIONS", "stats:0,on_invalid:report"}});
   EXPECT_EQ(0, result.exit_code);
