@@ -30,6 +30,9 @@ inline bool KeepsNothingInSlots() { return ExpectedLine() == "hakozuna" || Expec
 // Whether the line sees a second free that does not follow the first only when the slots come home to their span.
 inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna"; }
 
+// Whether the line keeps so little that a limit on what is kept changes nothing.
+inline bool KeepsLittle() { return ExpectedLine() == "hz8"; }
+
 template <class Function>
 inline Function* FindFunction(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
