@@ -220,7 +220,19 @@ struct Heap {
     Thread& t = S::fast();
     if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin)))
       return free_slow(block);
-    if (HZ_UNLIKELY(!deferred(t, Route::owner(tag), bin, block))) free_slow(block);
+    if (HZ_UNLIKELY(!deferred(t, Route::owner(tag), bin, block))) return free_slow(block);
+    if constexpr (Remote::kDirect) {
+      if (HZ_UNLIKELY(Remote::help_due(t.remote, bin))) help(Route::owner(tag));
+    }
+  }
+
+  // This thread has sent so much that it looks after what waits for one whom it sent to.
+  HZ_SLOW static void help(unsigned owner) {
+    if constexpr (Remote::kDirect) {
+      Entered here;
+      Remote::helped(here.thread().remote);
+      Loose<Line>::help(here.thread(), owner);
+    }
   }
 
   // The outbox is ours while the flag is up and we still see our own state after that: see revoke.hpp.

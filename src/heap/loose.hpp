@@ -16,6 +16,7 @@ struct Loose {
   using Thread = typename S::Thread;
   using Bundle = typename Line::Front::Bundle;
   using Remote = typename Line::Remote;
+  using Route = typename Line::Route;
   using Central = typename Line::Central;
   using Retain = typename Line::Retain;
   using Observe = typename Line::Observe;
@@ -27,19 +28,19 @@ struct Loose {
   static constexpr unsigned kLooks = 2 * kBins;  // lists that one crossing relieves
 
   static Bundle take(Thread& t, unsigned owner, Bin bin, unsigned want) {
-    Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
-    if (bundle.count != 0) {
-      Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
-      if constexpr (Remote::kDirect) return arrived(t, bin, bundle);  // was never counted as loose
-    } else {
-      bundle = Central::take(S::global.central, owner, bin, want);
-    }
+    Bundle bundle = collect(t, owner, bin, want);
+    if (bundle.count != 0 || !may_wait(bin)) return bundle;
+    bundle = Central::take(S::global.central, owner, bin, want);
     if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
+    if constexpr (Remote::kDirect) {  // whoever takes a slot that is all of its span owns it
+      for (unsigned i = 0; i < bundle.count; ++i)
+        Route::bind(S::global.route, address(bundle.slots[i]), kPage, bin, t.owner);
+    }
     return bundle;
   }
 
   static void put(Thread& t, Bin bin, Bundle& bundle) {
-    if (Retain::may_wait(S::global.retain)) {
+    if (may_wait(bin) && Retain::may_wait(S::global.retain)) {
       const unsigned count = bundle.count;
       Central::give(S::global.central, t.owner, bin, bundle);
       Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
@@ -62,15 +63,20 @@ struct Loose {
     if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
   }
 
-  // What strangers sent without an outbox, beyond what the owner wants: some of it goes home, so that spans come to be
+  // What strangers sent without an outbox, beyond what the owner wants: some of it goes on, so that spans come to be
   // empty and other threads have it; more each time, as long as more is left.
   static void catch_up(Thread& t, Bin bin) {
     if constexpr (Remote::kDirect) {
-      take_home(t, t.owner, bin, Remote::budget(S::global.remote, t.remote, t.owner, bin));
-      take_home(t, t.owner, Remote::next_bin(t.remote), kBatch);
+      pass_on(t, t.owner, bin, Remote::budget(S::global.remote, t.remote, t.owner, bin));
+      pass_on(t, t.owner, Remote::next_bin(t.remote), kBatch);
       // Of spans whose owner is gone: at home, they find a new one.
-      take_home(t, Remote::kOrphans, bin, kBatch);
+      pass_on(t, Remote::kOrphans, bin, kBatch);
     }
+  }
+  // The same for an owner to whom this thread has sent a lot.
+  static void help(Thread& t, unsigned owner) {
+    for (Bin bin = 1; bin < kBins; ++bin) pass_on(t, owner, bin, kAll);
+    H::purge_if_due(t);
   }
   // The same for everybody's, when it has waited for a beat of the purger.
   static void sweep_up(Thread& t) {
@@ -129,12 +135,25 @@ struct Loose {
     return whole;
   }
 
-  static void take_home(Thread& t, unsigned owner, Bin bin, unsigned most) {
+  // Of a box without an outbox, slots that are not all of their span do not wait loose: they would change hands and the
+  // span its owner not with them.
+  static bool may_wait(Bin bin) { return !Remote::kDirect || bin_slots(bin) == 1; }
+
+  static Bundle collect(Thread& t, unsigned owner, Bin bin, unsigned want) {
+    Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
+    if (bundle.count == 0) return bundle;
+    Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
+    if constexpr (Remote::kDirect) return arrived(t, bin, bundle);  // was never counted as loose
+    Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
+    return bundle;
+  }
+
+  static void pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {
     while (most != 0) {
-      const Bundle bundle = take(t, owner, bin, most);
+      Bundle bundle = collect(t, owner, bin, most);
       if (bundle.count == 0) return;
-      H::go_home(t, bin, bundle);
       most = bundle.count < most ? most - bundle.count : 0;
+      put(t, bin, bundle);
     }
   }
 

@@ -5,7 +5,7 @@
 // must not hold more memory than they use, and for those whose frees are not to be trusted.
 #pragma once
 
-#include "box/central/nowhere.hpp"
+#include "box/central/magazine_depot.hpp"
 #include "box/central/span_pool.hpp"
 #include "box/front/magazine.hpp"
 #include "box/guard/slot_state.hpp"
@@ -26,7 +26,8 @@ struct Hz8 {
   static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 64;
-  static constexpr std::size_t kThreadCacheBytes = 256 * kKiB;
+  static constexpr std::size_t kThreadCacheBytes = 2 * kMiB;
+  static constexpr std::size_t kSentBytes = 128 * kKiB;
   static constexpr std::size_t kThreadBytes = 2 * kKiB;
   // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.
   static constexpr Preset kPresets[] = {
@@ -36,7 +37,7 @@ struct Hz8 {
   using Policy = Frozen<Hz8>;
   using Front = Magazine<Hz8>;
   using Remote = PendingBitmap<Hz8>;
-  using Central = Nowhere<SlotArray>;
+  using Central = MagazineDepot<Hz8>;
   using Pool = BasicSpanPool<false>;
   using Source = Arena;
   using Retain = KeepRefill;

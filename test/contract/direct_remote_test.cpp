@@ -122,6 +122,19 @@ TYPED_TEST(DirectRemoteContract, TheBudgetGrowsWithTheBacklog) {
   EXPECT_EQ(0u, R::budget(*this->global_, this->thread_, 0, 4));
 }
 
+TYPED_TEST(DirectRemoteContract, WhoSendsALotIsToHelp) {
+  using R = TypeParam;
+  for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(4096), hz::kLastBin}) {
+    for (int round = 0; round < 2; ++round) {
+      std::size_t sends = 1;
+      while (!R::help_due(this->thread_, bin)) ++sends;
+      EXPECT_GE(sends * hz::bin_size(bin), hz::Hz8::kSentBytes);
+      EXPECT_TRUE(sends == 16 || (sends > 16 && (sends - 1) * hz::bin_size(bin) < hz::Hz8::kSentBytes)) << sends;
+      R::helped(this->thread_);
+    }
+  }
+}
+
 TYPED_TEST(DirectRemoteContract, SomethingWaitsUntilItWasAsked) {
   using R = TypeParam;
   EXPECT_FALSE(R::something_waits(*this->global_));

@@ -46,6 +46,8 @@ concept DirectRemote = requires(typename R::Global& g, typename R::PerThread& th
   { R::open_queues(g, owner) } -> std::same_as<void>;      // a thread carries the owner ...
   { R::close_queues(g, owner) } -> std::same_as<void>;     // ... none does: nothing new comes in
   { R::budget(g, thread, owner, bin) } -> std::same_as<unsigned>;  // slots to collect beyond what is wanted
+  { R::help_due(thread, bin) } -> std::same_as<bool>;  // after defer: this thread is to collect for the owner ...
+  { R::helped(thread) } -> std::same_as<void>;         // ... and did
   { R::next_bin(thread) } -> std::same_as<Bin>;                    // a class to look at besides
   { R::something_waits(g) } -> std::same_as<bool>;                 // since the last call
   { R::finish(g, thread) } -> std::same_as<void>;                  // what a fork cut in two

@@ -57,6 +57,7 @@ struct PendingBitmap {
     OwnerWord<std::uint32_t> pushing;  // the granule that this thread is putting into a queue: see finish()
     Bin other = 0;                     // see next_bin()
     unsigned budget = 0;               // see budget()
+    std::size_t sent = 0, sends = 0;   // see help_due()
   };
 
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
@@ -123,6 +124,14 @@ struct PendingBitmap {
     if (row_of(g.of_owner[owner].of_bin[bin].load(std::memory_order_relaxed)) == 0) return t.budget = 0;
     return t.budget = t.budget == 0 ? kFirstBudget : t.budget < kMostBudget ? 2 * t.budget : kMostBudget;
   }
+  // The same for strangers: an owner may not come back for long. So what waits is at most so much for each thread that
+  // sends, whatever owners do; and a look at a queue of every class is not for a few slots.
+  HZ_INLINE static bool help_due(PerThread& t, Bin bin) {
+    t.sent += bin_size(bin);
+    return ++t.sends >= kLeastSends && t.sent >= Line::kSentBytes;
+  }
+  static void helped(PerThread& t) { t.sent = t.sends = 0; }
+
   // Another class each time, so that a queue which its owner never misses in is looked at as well.
   static Bin next_bin(PerThread& t) { return t.other = t.other % kLastBin + 1; }
 
@@ -141,6 +150,7 @@ struct PendingBitmap {
   }
 
  private:
+  static constexpr std::size_t kLeastSends = 16;
   static constexpr unsigned kFirstBudget = 16, kMostBudget = 4096;
 
   static std::uint32_t row_of(std::uint64_t head) { return static_cast<std::uint32_t>(head); }

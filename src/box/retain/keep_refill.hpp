@@ -3,7 +3,7 @@
 // KeepRefill: retention for a process that is to be small. A span that empties in a busy program is kept as it is, dirty
 // and next in turn, instead of being given back and had again; how much of that may stay is the residency budget:
 //
-//   free dirty bytes  <=  kFloor + what fell of the recent peak of live bytes          (see hysteresis.hpp: percent 100)
+//   free dirty bytes  <=  kFloor + what fell of the recent peak of live bytes          (see hysteresis.hpp)
 //
 // It is enforced at each crossing and by each beat of the purger. Used by hz8, whose slots never wait loose.
 #pragma once
@@ -14,7 +14,7 @@ namespace hz {
 
 struct ResidencyBudget {
   static constexpr std::size_t kFloor = 512 * kKiB;
-  static constexpr std::size_t kDefaultPercent = 100;
+  static constexpr std::size_t kDefaultPercent = 150;
 };
 
 using KeepRefill = BasicHysteresis<ResidencyBudget>;
