@@ -29,7 +29,7 @@ struct Options {
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 0;        // the same
-  MemoryLimit limit_soft;  // not given: the source's default
+  MemoryLimit limit_soft;        // not given: the source's default
   MemoryLimit limit_hard;
   char preset[24] = {};  // of the line's
 

@@ -81,7 +81,7 @@ struct State {
     Thread* spare = nullptr;    // memory for threads to come
     Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
     std::atomic<unsigned> owner_threads[Line::Remote::kOwners] = {};  // written under the lock, read as a hint
-    std::atomic<unsigned> owners{0};  // so many numbers were given to threads so far
+    std::atomic<unsigned> owners{0};                                  // so many numbers were given to threads so far
     std::size_t thread_memory = 0;
     std::atomic<unsigned> thread_count{0};  // alive; written under the lock
 

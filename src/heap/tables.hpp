@@ -37,16 +37,16 @@ struct Tables {
     if constexpr (kGuard != 0) {
       Line::Guard::open(base, at, granules);
       // What these tables say of a free granule is nothing, so their pages may go back with its own.
-      Source::shadow(g.source, at, Line::Guard::kDenseBytes);
-      Source::shadow(g.source, at + granules * Line::Guard::kDenseBytes, Line::Guard::kWideBytes);
-      Source::shadow(g.source, at + granules * kGuard, Line::Pool::kBitmapBytes);
+      Source::shadow(g.source, at, Line::Guard::kDenseBytes, false);  // touched under the smallest slots alone
+      Source::shadow(g.source, at + granules * Line::Guard::kDenseBytes, Line::Guard::kWideBytes, true);
+      Source::shadow(g.source, at + granules * kGuard, Line::Pool::kBitmapBytes, true);
     }
     at += granules * kGuard;
     Line::Pool::open(g.pool, base, at, granules);
     at += granules * kPool;
     if constexpr (kRemote != 0) {
       Line::Remote::open(g.remote, base, at, granules);
-      Source::shadow(g.source, at, Line::Remote::kBitmapBytes);
+      Source::shadow(g.source, at, Line::Remote::kBitmapBytes, true);
     }
   }
 };

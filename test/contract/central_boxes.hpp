@@ -11,7 +11,7 @@
 
 namespace hz_test {
 
-using CentralBoxes = ::testing::Types<hz::LockFreeList<hz::Hz3>, hz::LockFreeList<hz::Hz3Fast>,
-                                    hz::MagazineDepot<hz::Hakozuna>>;
+using CentralBoxes =
+    ::testing::Types<hz::LockFreeList<hz::Hz3>, hz::LockFreeList<hz::Hz3Fast>, hz::MagazineDepot<hz::Hakozuna>>;
 
 }  // namespace hz_test

@@ -12,7 +12,7 @@
 
 namespace hz_test {
 
-using PolicyBoxes = ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>,
-                                     hz::Frozen<hz::Hz8>>;
+using PolicyBoxes =
+    ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>, hz::Frozen<hz::Hz8>>;
 
 }  // namespace hz_test

@@ -11,7 +11,7 @@ struct Box {
   static std::uintptr_t base(const Global&);
   static std::size_t bytes(const Global&);
   static std::uintptr_t tables(const Global&);
-  static void shadow(Global&, std::uintptr_t, std::size_t);
+  static void shadow(Global&, std::uintptr_t, std::size_t, bool);
   static void limit(Global&, MemoryLimit, MemoryLimit);
   static Run acquire(Global&, std::size_t, std::size_t, Demand);
   static void release(Global&, std::uintptr_t, bool);

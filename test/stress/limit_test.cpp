@@ -101,7 +101,7 @@ TEST(LimitHard, FailedReallocKeepsTheBlock) {
 
 // A block that moves takes its pages along: it need not fit twice.
 TEST(LimitHard, ABlockOfMoreThanHalfMayGrow) {
-  InProcessWith({{"HZ_LIMIT_HARD", "66M"}}, [] {
+  InProcessWith({{"HZ_LIMIT_HARD", "64M"}}, [] {
     Block block = MakeBlock(36 * kMiB);
     void* wall = api::Malloc(6 * kMiB);
     ASSERT_NE(nullptr, wall);

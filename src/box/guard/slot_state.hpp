@@ -44,7 +44,8 @@ struct SlotState {
   static void join(PerThread&) {}
   HZ_INLINE static void on_alloc(void* slot, Bin bin) { set(slot, bin, kLive); }
   HZ_INLINE static bool may_free(const PerThread&, const void* slot, Bin bin) {
-    return HZ_LIKELY(is_slot_start(bin, static_cast<std::uint16_t>(address(slot)))) && HZ_LIKELY(get(slot, bin) == kLive);
+    return HZ_LIKELY(is_slot_start(bin, static_cast<std::uint16_t>(address(slot)))) &&
+           HZ_LIKELY(get(slot, bin) == kLive);
   }
   HZ_INLINE static void on_free(const PerThread&, void* slot, Bin bin) { set(slot, bin, kFree); }
 

@@ -23,10 +23,11 @@ struct Parcel {
 template <class R>
 concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& thread,
                                   const typename R::PerThread& seen, unsigned owner, Bin bin, void* slot,
-                                  const Parcel<typename R::Bundle>& parcel, Parcel<typename R::Bundle>& out, unsigned want, bool everything) {
+                                  const Parcel<typename R::Bundle>& parcel, Parcel<typename R::Bundle>& out,
+                                  unsigned want, bool everything) {
   { R::kOwners } -> std::convertible_to<unsigned>;
-  { R::kDirect } -> std::convertible_to<bool>;  // there is no outbox: deferred is sent, see DirectRemote
-  { R::admit(thread, owner, bin) } -> std::same_as<bool>;                     // false: sweep first
+  { R::kDirect } -> std::convertible_to<bool>;             // there is no outbox: deferred is sent, see DirectRemote
+  { R::admit(thread, owner, bin) } -> std::same_as<bool>;  // false: sweep first
   { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;               // after admit
   { typename R::Sweep(thread, everything).next(out) } -> std::same_as<bool>;  // else only what made admit refuse
   { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;                     // any thread; a recent value
@@ -41,16 +42,16 @@ concept DirectRemote = requires(typename R::Global& g, typename R::PerThread& th
                                 std::uintptr_t at, std::size_t granules) {
   { R::kOrphans } -> std::convertible_to<unsigned>;
   { R::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
-  { R::open(g, at, at, granules) } -> std::same_as<void>;  // arena's base, table, granules
-  { R::join(thread, g) } -> std::same_as<void>;            // once; before it, nothing is admitted
-  { R::open_queues(g, owner) } -> std::same_as<void>;      // a thread carries the owner ...
-  { R::close_queues(g, owner) } -> std::same_as<void>;     // ... none does: nothing new comes in
+  { R::open(g, at, at, granules) } -> std::same_as<void>;          // arena's base, table, granules
+  { R::join(thread, g) } -> std::same_as<void>;                    // once; before it, nothing is admitted
+  { R::open_queues(g, owner) } -> std::same_as<void>;              // a thread carries the owner ...
+  { R::close_queues(g, owner) } -> std::same_as<void>;             // ... none does: nothing new comes in
   { R::budget(g, thread, owner, bin) } -> std::same_as<unsigned>;  // slots to collect beyond what is wanted
   { R::help_due(thread, bin) } -> std::same_as<bool>;  // after defer: this thread is to collect for the owner ...
   { R::helped(thread) } -> std::same_as<void>;         // ... and did
-  { R::next_bin(thread) } -> std::same_as<Bin>;                    // a class to look at besides
-  { R::something_waits(g) } -> std::same_as<bool>;                 // since the last call
-  { R::finish(g, thread) } -> std::same_as<void>;                  // what a fork cut in two
+  { R::next_bin(thread) } -> std::same_as<Bin>;        // a class to look at besides
+  { R::something_waits(g) } -> std::same_as<bool>;     // since the last call
+  { R::finish(g, thread) } -> std::same_as<void>;      // what a fork cut in two
 };
 
 }  // namespace hz

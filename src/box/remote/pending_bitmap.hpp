@@ -158,7 +158,9 @@ struct PendingBitmap {
     return static_cast<std::uint32_t>((address(slot) - g.base) >> kGranuleShift);
   }
   static bool is_open(std::uint64_t head) { return (head >> 32 & 1) != 0; }
-  static std::uint64_t with_row(std::uint64_t head, std::uint32_t row) { return (head & ~std::uint64_t{UINT32_MAX}) | row; }
+  static std::uint64_t with_row(std::uint64_t head, std::uint32_t row) {
+    return (head & ~std::uint64_t{UINT32_MAX}) | row;
+  }
 
   static void step_life(Global& g, unsigned owner, bool open) {
     for (Head& head : g.of_owner[owner].of_bin) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Route by flat tags, one word per piece of 1 << kShift bytes. As page tags (PTAG32): a flat table at the arena's start, one 32-bit word per 4 KiB page: (owner + 1) << 8 |
-// bin, 0 where no slot starts that was ever handed out. Used by hz3. A lookup is one subtraction, one compare and one
-// load; "is it mine, and of which class" is one exclusive-or and one compare. 64 bytes of table per granule.
+// Route by flat tags, one word per piece of 1 << kShift bytes. As page tags (PTAG32): a flat table at the arena's
+// start, one 32-bit word per 4 KiB page: (owner + 1) << 8 | bin, 0 where no slot starts that was ever handed out. Used
+// by hz3. A lookup is one subtraction, one compare and one load; "is it mine, and of which class" is one exclusive-or
+// and one compare. 64 bytes of table per granule.
 #pragma once
 
 #include <atomic>

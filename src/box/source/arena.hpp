@@ -63,8 +63,10 @@ struct Arena {
   static std::uintptr_t base(const Global& g) { return g.range.base; }
   static std::size_t bytes(const Global& g) { return g.range.bytes; }
   static std::uintptr_t tables(const Global& g) { return g.range.base; }
-
-  static void shadow(Global& g, std::uintptr_t table, std::size_t stride) { g.shadows.add(table, stride); }
+  static void shadow(Global& g, std::uintptr_t table, std::size_t stride, bool counts) {
+    g.shadows.add(table, stride);
+    if (!counts) g.per_granule -= stride;
+  }
   static void limit(Global& g, MemoryLimit soft, MemoryLimit hard) {
     const os::Guarded hold(g.lock);
     g.ration.set(soft, hard);
@@ -88,7 +90,6 @@ struct Arena {
       if (!made(g, room, demand)) return {};
     }
   }
-
   static void release(Global& g, std::uintptr_t start, bool fresh) {
     const os::Guarded hold(g.lock);
     give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
@@ -109,7 +110,6 @@ struct Arena {
     g.runs.mark_used(row, granules);
     return true;
   }
-
   static void note_seam(Global& g, std::uintptr_t inside) {
     const os::Guarded hold(g.lock);
     g.runs.rows[row_of(g, inside)].seam = true;

@@ -36,8 +36,9 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::base(seen) } -> std::same_as<std::uintptr_t>;  // arena and tables
   { S::bytes(seen) } -> std::same_as<std::size_t>;
   { S::tables(seen) } -> std::same_as<std::uintptr_t>;  // the tables of the others
-  { S::shadow(g, at, bytes) } -> std::same_as<void>;  // a table, bytes per granule, of no meaning for free granules
-  { S::limit(g, soft, hard) } -> std::same_as<void>;    // before the first run; without it there is no limit
+  // A table, bytes per granule, of no meaning for free granules; does it count as held where granules are?
+  { S::shadow(g, at, bytes, fresh) } -> std::same_as<void>;
+  { S::limit(g, soft, hard) } -> std::same_as<void>;  // before the first run; without it there is no limit
   // Alignment in granules. Refused past a limit; with `insists`, only past the hard one.
   { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
   { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already

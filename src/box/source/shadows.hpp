@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables of other boxes whose rows mean nothing, and may read as zero, while their granules are free: their pages go
-// back to the system with those of the granules. Called by the arena under its lock; a system call a table when a purged
-// run completes a stretch of its rows.
+// back to the system with those of the granules. Called by the arena under its lock; a system call a table when a
+// purged run completes a stretch of its rows.
 #pragma once
 
 #include "base/units.hpp"
@@ -25,8 +25,8 @@ struct Shadows {
     tables[count++] = {at, stride};
   }
 
-  // Granules from `row` were purged and are part of the free run at `first`. Of the stretches of table that hold rows of
-  // theirs, those go that lie in the run as a whole. A stretch is as long as a granule: whole pages on every system.
+  // Granules from `row` were purged and are part of the free run at `first`. Of the stretches of table that hold rows
+  // of theirs, those go that lie in the run as a whole. A stretch is as long as a granule: whole pages on every system.
   void purge(std::size_t first, std::size_t run_length, std::size_t row, std::size_t length) const {
     for (unsigned i = 0; i < count; ++i) {
       const Table& table = tables[i];
