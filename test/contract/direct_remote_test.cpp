@@ -108,6 +108,18 @@ TYPED_TEST(DirectRemoteContract, ASpanThatChangedItsClassIsCollectedByItsNewOne)
   EXPECT_EQ((std::set<void*>{this->Slot(5, 30, 1)}), this->Collect(0, 30));
 }
 
+// The bit of a word that the collector has taken already: it must not leave the span idle.
+TYPED_TEST(DirectRemoteContract, WhoFreesWhileASpanIsDrainedMakesItDirty) {
+  using R = TypeParam;
+  typename R::Entry& entry = this->global_->entries[4];
+  entry.mark = R::kDraining;
+  R::defer(this->thread_, 0, 8, this->Slot(4, 8, 1));
+  EXPECT_EQ(R::kDirty, entry.mark.load());
+  R::defer(this->thread_, 0, 8, this->Slot(4, 8, 2));
+  EXPECT_EQ(R::kDirty, entry.mark.load());
+  EXPECT_TRUE(this->Collect(0, 8).empty()) << "the collector queues it, not the freer";
+}
+
 TYPED_TEST(DirectRemoteContract, TheBudgetGrowsWithTheBacklog) {
   using R = TypeParam;
   EXPECT_EQ(0u, R::budget(*this->global_, this->thread_, 0, 4));
