@@ -240,7 +240,7 @@ struct Heap {
     t.deferring.put(true);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const bool admitted = HZ_LIKELY(&S::fast() == &t) && Remote::admit(t.remote, owner, bin) &&
-                          HZ_LIKELY(Guard::claim(t.guard, block, bin));
+                          !Remote::is_latest(t.remote, block) && HZ_LIKELY(Guard::claim(t.guard, block, bin));
     if (admitted) defer(t, owner, bin, block);
     // Release: whoever finds the flag down finds the outbox as we left it.
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -14,6 +14,7 @@ struct Judge {
   using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Guard = typename Line::Guard;
+  using Remote = typename Line::Remote;
   using Source = typename Line::Source;
   using Tag = typename Route::Tag;
 
@@ -27,8 +28,9 @@ struct Judge {
       fault = static_cast<std::uint16_t>(address(block)) == 0 ? Fault::kNone : Fault::kInterior;
     } else {
       fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
-      if (!Guard::kProves && fault == Fault::kNone && Front::is_latest(S::fast().front, bin, block))
-        fault = Fault::kDoubleFree;
+      const auto& t = S::fast();
+      const bool latest = Front::is_latest(t.front, bin, block) || Remote::is_latest(t.remote, block);
+      if (!Guard::kProves && fault == Fault::kNone && latest) fault = Fault::kDoubleFree;
     }
     if (HZ_LIKELY(fault == Fault::kNone)) return true;
     refuse(fault, block, bin);

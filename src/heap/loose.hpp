@@ -24,8 +24,10 @@ struct Loose {
 
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
-  static constexpr unsigned kLists = Remote::kOwners * kBins;
   static constexpr unsigned kLooks = 2 * kBins;  // lists that one crossing relieves
+  static constexpr unsigned kOwnerLooks = 64;    // owners without a thread that one crossing asks
+
+  static unsigned lists() { return S::global.owners.end() * kBins; }
 
   static Bundle take(Thread& t, unsigned owner, Bin bin, unsigned want) {
     Bundle bundle = collect(t, owner, bin, want);
@@ -59,7 +61,7 @@ struct Loose {
   }
 
   static void vacate_all(Thread& t) {
-    for (unsigned owner = 0; owner < S::global.owners.load(std::memory_order_relaxed); ++owner) vacate(t, owner);
+    for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) vacate(t, owner);
     if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
   }
 
@@ -85,11 +87,16 @@ struct Loose {
     }
   }
 
-  // From owners without a thread. The counts are only a hint: any list may be taken by anybody.
-  static Bundle take_abandoned(Thread& t, Bin bin, unsigned want) {
-    if constexpr (Remote::kDirect) return {};  // what is sent to them is the orphans': see catch_up
-    for (unsigned owner = 0; owner < S::global.owners.load(std::memory_order_relaxed); ++owner) {
-      if (S::global.owner_threads[owner].load(std::memory_order_relaxed) != 0) continue;
+  // From owners without a thread; with `anybodys`, from owners who have not come for it, because their threads may be
+  // waiting for a processor. The counts are only a hint: any list may be taken by anybody.
+  static Bundle take_from_others(Thread& t, Bin bin, unsigned want, bool anybodys) {
+    if constexpr (Remote::kDirect) return {};  // what is sent to those without a thread is the orphans': see catch_up
+    const unsigned end = S::global.owners.end();
+    const unsigned looks = end < kOwnerLooks ? end : kOwnerLooks;
+    const unsigned from = end == looks ? 0 : S::global.sweep_cursor.fetch_add(looks, std::memory_order_relaxed);
+    for (unsigned i = 0; i < looks; ++i) {
+      const unsigned owner = (from + i) % end;
+      if (!anybodys && S::global.owners.threads(owner) != 0) continue;
       const Bundle bundle = take(t, owner, bin, want);
       if (bundle.count != 0) return bundle;
     }
@@ -106,7 +113,7 @@ struct Loose {
     for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
       room = relieve_list(t, t.owner, (at + i) % kBins, room);
     for (unsigned i = 0; i < kLooks && room != 0; ++i) {
-      const unsigned list = (at + i) % kLists;
+      const unsigned list = (at + i) % lists();
       room = relieve_list(t, list / kBins, list % kBins, room);
     }
     return kMost - room;
@@ -116,7 +123,7 @@ struct Loose {
   static void relieve_all(Thread& t) {
     for (bool some = true; some;) {
       some = false;
-      for (unsigned at = 0; at < kLists; at += kLooks) some |= relieve(t) != 0;
+      for (unsigned at = 0; at < lists(); at += kLooks) some |= relieve(t) != 0;
     }
   }
 

@@ -4,7 +4,8 @@
 // full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock
 // held.
 //
-//   refill:  own stash -> own central list -> spans with free slots -> lists that nobody owns -> a new span
+//   refill:  own outbox -> own stash -> own central list -> spans with free slots -> lists that nobody owns
+//            -> a new span
 //   flush:   central list while retention lets slots wait loose, else home to their spans; empty spans retire
 #pragma once
 
@@ -39,13 +40,16 @@ struct Boundary {
     Observe::count(t.observe, Event::kRefill, 1);
     grow_capacity(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
+    if (void* slot = stock(t, bin, Remote::recall(t.remote, bin, want))) return slot;
     void* waiting = stock(t, bin, L::take(t, t.owner, bin, want));
     L::catch_up(t, bin);
     if (waiting != nullptr) return waiting;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
-      if (void* slot = stock(t, bin, L::take_abandoned(t, bin, want))) return slot;
-      deliver(t, true);                           // what lies in the outbox may be what another thread is about to map
+      const bool anybodys = Remote::kLent && maps(bin);
+      if (void* slot = stock(t, bin, L::take_from_others(t, bin, want, anybodys))) return slot;
+      // What lies in the outbox may be what another thread is about to map.
+      if (Remote::outbox_bytes(t.remote) >= Remote::kEarlyBytes || reclaimed) deliver(t, true);
       if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
       if (reclaimed) return nullptr;
       reclaim(t, 0);
@@ -84,7 +88,7 @@ struct Boundary {
   // owner goes home.
   static void bury(Thread& t) {
     // A hint: see Threads::on_thread_exit.
-    const bool last = S::global.owner_threads[t.owner].load(std::memory_order_relaxed) == 1;
+    const bool last = S::global.owners.threads(t.owner) == 1;
     Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
     give_up(t, last);
     if (last) L::vacate(t, t.owner);
@@ -113,13 +117,14 @@ struct Boundary {
     Parcel<Bundle> parcel;
     while (sweep.next(parcel)) {
       H::audit(t, parcel.bin, parcel.slots);
-      if (parcel.slots.count == 0 || !Retain::may_wait(S::global.retain)) {
-        H::go_home(t, parcel.bin, parcel.slots);
-        continue;
+      if (parcel.slots.count != 0 && may_wait_for(parcel.owner)) {
+        const unsigned count = parcel.slots.count;
+        Retain::loose_added(S::global.retain, count * bin_size(parcel.bin));
+        Remote::send(S::global.remote, t.owner, parcel);
+        if (parcel.slots.count != 0) Retain::loose_taken(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
+        Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
       }
-      Retain::loose_added(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
-      Observe::count(t.observe, Event::kRemoteSent, parcel.slots.count);
-      Remote::send(S::global.remote, parcel);
+      H::go_home(t, parcel.bin, parcel.slots);
     }
   }
 
@@ -140,6 +145,11 @@ struct Boundary {
   }
 
  private:
+  // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
+  static bool may_wait_for(unsigned owner) {
+    return Retain::may_wait(S::global.retain) && S::global.owners.threads(owner) != 0;
+  }
+
   // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
   // of its own now and then, so that what the thread no longer uses does not hold the budget for ever.
   static void grow_capacity(Thread& t, Bin bin) {
@@ -196,10 +206,7 @@ struct Boundary {
     const Taken taken = Pool::take(S::global.pool, bin, keeper(t), slots, want < kBatch ? want : kBatch);
     if (taken.slots == 0) return nullptr;
     Retain::slots_out(S::global.retain, taken.slots * bin_size(bin));
-    if (taken.pages != 0) {
-      Route::bind(S::global.route, taken.span + (taken.first_page << kPageShift), taken.pages << kPageShift, bin,
-                  t.owner);
-    }
+    if (taken.pages != 0) bind(t, bin, taken);
     if (taken.fresh) guard_tail(t, bin, taken);
     Bundle bundle;
     for (unsigned i = taken.slots; i-- > 1;) {
@@ -218,11 +225,24 @@ struct Boundary {
     return slots[0];
   }
 
+  // Nothing that was handed out starts behind the last slot.
+  static void bind(Thread& t, Bin bin, const Taken& taken) {
+    const std::size_t first = std::size_t{taken.first_page} << kPageShift;
+    const std::size_t pages_end = first + (std::size_t{taken.pages} << kPageShift);
+    const std::size_t end = pages_end < taken.end ? pages_end : taken.end;
+    Route::bind(S::global.route, taken.span + first, end - first, bin, t.owner);
+  }
+
   // Where the last page ends in less than a slot, an address there must look like a free slot: it was never handed out.
   static void guard_tail(Thread& t, Bin bin, const Taken& taken) {
     const std::size_t end = bin_slots(bin) * bin_size(bin);
     const std::size_t pages_end = std::size_t{taken.first_page + taken.pages} << kPageShift;
     if (Guard::kMarks && pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end), bin);
+  }
+
+  // A span of the class would cost page faults: nothing that was touched before is free.
+  static bool maps(Bin bin) {
+    return Source::dirty_bytes(S::global.source) < std::size_t{bin_granules(bin)} << kGranuleShift;
   }
 
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {

@@ -24,6 +24,7 @@
 #include "box/retain/contract.hpp"
 #include "box/route/contract.hpp"
 #include "box/source/contract.hpp"
+#include "heap/owners.hpp"
 #include "os/lock.hpp"
 
 namespace hz {
@@ -80,8 +81,7 @@ struct State {
     Thread* threads = nullptr;  // alive
     Thread* spare = nullptr;    // memory for threads to come
     Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
-    std::atomic<unsigned> owner_threads[Line::Remote::kOwners] = {};  // written under the lock, read as a hint
-    std::atomic<unsigned> owners{0};                                  // so many numbers were given to threads so far
+    Owners<Line::Remote::kOwners> owners;
     std::size_t thread_memory = 0;
     std::atomic<unsigned> thread_count{0};  // alive; written under the lock
 

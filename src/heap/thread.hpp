@@ -168,19 +168,11 @@ struct Threads {
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
     join_remote(*t);
-    unsigned least = 0;
-    for (unsigned owner = 1; owner < Line::Remote::kOwners && threads_of(g, least) != 0; ++owner) {
-      if (threads_of(g, owner) < threads_of(g, least)) least = owner;
-    }
-    t->owner = least;
-    if (least >= g.owners.load(std::memory_order_relaxed)) g.owners.store(least + 1, std::memory_order_relaxed);
-    Line::Route::join(t->route, least);
+    t->owner = g.owners.for_new_thread();
+    Line::Route::join(t->route, t->owner);
     return t;
   }
 
-  static unsigned threads_of(const typename S::Global& g, unsigned owner) {
-    return g.owner_threads[owner].load(std::memory_order_relaxed);
-  }
   static void join_remote(Thread& t) {
     if constexpr (Line::Remote::kDirect) Line::Remote::join(t.remote, S::global.remote);
   }
@@ -213,14 +205,14 @@ struct Threads {
     t.next = g.threads;
     if (g.threads != nullptr) g.threads->previous = &t;
     g.threads = &t;
-    g.owner_threads[t.owner].fetch_add(1, std::memory_order_relaxed);
+    g.owners.joined(t.owner);
     if constexpr (Line::Remote::kDirect) Line::Remote::open_queues(g.remote, t.owner);
     g.thread_count.fetch_add(1, std::memory_order_relaxed);
   }
   static void delist(typename S::Global& g, Thread& t) {
     (t.previous != nullptr ? t.previous->next : g.threads) = t.next;
     if (t.next != nullptr) t.next->previous = t.previous;
-    g.owner_threads[t.owner].fetch_sub(1, std::memory_order_relaxed);
+    g.owners.left(t.owner);
     g.thread_count.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -238,7 +230,7 @@ struct Threads {
     const Hold hold(S::global.threads_lock);
     delist(S::global, *t);
     // Heirs that leave together each see the other.
-    if (S::global.owner_threads[t->owner].load(std::memory_order_relaxed) == 0) {
+    if (S::global.owners.threads(t->owner) == 0) {
       const Hold shared(S::shared.lock);
       if constexpr (Line::Remote::kDirect) Line::Remote::close_queues(S::global.remote, t->owner);
       Loose<Line>::vacate(S::shared, t->owner);

@@ -308,6 +308,19 @@ TYPED_TEST(LineContract, NothingIsLostWhenThreadsEndWithFreesInFlight) {
   this->ExpectAllHome();
 }
 
+TYPED_TEST(LineContract, LargeBlocksAreNotMappedForEveryOperation) {
+  using Heap = typename TestFixture::Heap;
+  std::thread([] {  // with a cache that others have not filled
+    std::uint64_t warm = 0;
+    for (int round = 0; round < 200; ++round) {
+      if (round == 20) warm = TestFixture::Stats().spans_acquired;
+      for (std::size_t kib : {64, 65, 100, 128, 200, 256, 1000, 2000}) Heap::free(Heap::malloc(kib * hz::kKiB));
+    }
+    EXPECT_EQ(warm, TestFixture::Stats().spans_acquired);
+  }).join();
+}
+
+// More than owners share a number where a line has few, more than its tables begin with where it has many.
 TYPED_TEST(LineContract, MoreThreadsThanOwners) {
   constexpr unsigned kThreads = 200;
   std::vector<Block> handed[kThreads];

@@ -8,10 +8,11 @@
 #include "line/hakozuna.hpp"
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
+#include "line/hz4.hpp"
 #include "line/hz8.hpp"
 
 namespace hz_test {
 
-using Lines = ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna, hz::Hz8>;
+using Lines = ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna, hz::Hz4, hz::Hz8>;
 
 }  // namespace hz_test

@@ -7,9 +7,11 @@
 
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
+#include "line/hz4.hpp"
 
 namespace hz_test {
 
-using RemoteBoxes = ::testing::Types<hz::SparseRing<hz::Hz3>, hz::DenseBank<hz::Hz3Fast>>;
+using RemoteBoxes =
+    ::testing::Types<hz::SparseRing<hz::Hz3>, hz::DenseBank<hz::Hz3Fast>, hz::MessageBatch<hz::Hz4>>;
 
 }  // namespace hz_test

@@ -7,10 +7,11 @@
 
 #include "box/route/byte_tag.hpp"
 #include "box/route/descriptor.hpp"
+#include "box/route/page_header.hpp"
 #include "box/route/page_tag.hpp"
 
 namespace hz_test {
 
-using RouteBoxes = ::testing::Types<hz::PageTag, hz::ByteTag, hz::Descriptor>;
+using RouteBoxes = ::testing::Types<hz::PageTag, hz::ByteTag, hz::PageHeader, hz::Descriptor>;
 
 }  // namespace hz_test

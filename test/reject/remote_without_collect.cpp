@@ -17,10 +17,15 @@ struct Box {
   };
   static constexpr unsigned kOwners = 4;
   static constexpr bool kDirect = false;
+  static constexpr std::size_t kEarlyBytes = 0;
+  static constexpr bool kLent = false;
   static bool admit(PerThread&, unsigned, Bin);
   static void defer(PerThread&, unsigned, Bin, void*);
+  static bool is_latest(const PerThread&, const void*);
+  static Slots recall(PerThread&, Bin, unsigned);
   static std::size_t outbox_bytes(const PerThread&);
-  static void send(Global&, const Parcel<Slots>&);
+  static void send(Global&, unsigned, Parcel<Slots>&);
+  static std::size_t metadata_bytes(const Global&);
 #ifdef HZ_COMPLETE
   static Slots collect(Global&, unsigned, Bin, unsigned);
 #endif

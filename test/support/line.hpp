@@ -25,10 +25,12 @@ inline bool OnLibc() {
 }
 
 // Whether the line keeps nothing in free slots: then a write after free hurts nothing, and is not seen.
-inline bool KeepsNothingInSlots() { return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz8"; }
+inline bool KeepsNothingInSlots() {
+  return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz8";
+}
 
 // Whether the line sees a second free that does not follow the first only when the slots come home to their span.
-inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna"; }
+inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4"; }
 
 // Whether the line keeps so little that a limit on what is kept changes nothing.
 inline bool KeepsLittle() { return ExpectedLine() == "hz8"; }

@@ -25,6 +25,7 @@ struct Taken {
   std::uintptr_t span = 0;  // address of its first granule
   unsigned slots = 0;
   unsigned first_page = 0, pages = 0;
+  std::size_t end = 0;  // of the slots ever carved, in bytes from the span's start
   bool fresh = false;   // carved now: no slot was ever handed out
   bool zeroed = false;  // and they read as zero
 };

@@ -21,10 +21,13 @@ struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, home;
-    std::uint16_t owner;
-    std::uint8_t bin;
+    std::uint32_t owner : 22;  // as many as there can be threads
+    std::uint32_t bin : 8;
     bool listed : 1, zeroed : 1;
   };
+
+  static constexpr std::uint32_t kAnyOwner = (1U << 22) - 1;
+  static_assert(sizeof(Span) == 16);
 
   static constexpr std::size_t kCacheLine = 64;
   static constexpr unsigned kLooks = 4;
@@ -54,7 +57,7 @@ struct BasicSpanPool {
     const std::uint32_t row = row_of(g, span);
     g.spans[row] = {};
     g.spans[row].bin = static_cast<std::uint8_t>(bin);
-    g.spans[row].owner = static_cast<std::uint16_t>(owner);
+    g.spans[row].owner = owner & kAnyOwner;
     g.spans[row].zeroed = zeroed;
     link(g, row);
   }
@@ -68,12 +71,13 @@ struct BasicSpanPool {
     Span& span = g.spans[row];
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
     const bool rebind = span.owner != owner && span.carved != 0;
-    span.owner = static_cast<std::uint16_t>(owner);
+    span.owner = owner & kAnyOwner;
     if (span.home != 0) {
       take_home(g, row, taken, out, want);
     } else {
       carve(span, taken, out, want);
     }
+    taken.end = span.carved * bin_size(bin);
     if (rebind) {
       taken.first_page = 0;
       taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(bin) >> kPageShift) + 1;

@@ -22,16 +22,22 @@ struct Parcel {
 
 template <class R>
 concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& thread,
-                                  const typename R::PerThread& seen, unsigned owner, Bin bin, void* slot,
-                                  const Parcel<typename R::Bundle>& parcel, Parcel<typename R::Bundle>& out,
+                                  const typename R::PerThread& seen, const typename R::Global& known, unsigned owner,
+                                  unsigned sender, Bin bin, void* slot, Parcel<typename R::Bundle>& parcel,
                                   unsigned want, bool everything) {
   { R::kOwners } -> std::convertible_to<unsigned>;
   { R::kDirect } -> std::convertible_to<bool>;             // there is no outbox: deferred is sent, see DirectRemote
+  { R::kEarlyBytes } -> std::convertible_to<std::size_t>;  // a thread in need of memory sends an outbox above that
+  { R::kLent } -> std::convertible_to<bool>;               // what waits for one serves others before memory is mapped
   { R::admit(thread, owner, bin) } -> std::same_as<bool>;  // false: sweep first
   { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;               // after admit
-  { typename R::Sweep(thread, everything).next(out) } -> std::same_as<bool>;  // else only what made admit refuse
+  { typename R::Sweep(thread, everything).next(parcel) } -> std::same_as<bool>;  // else only what made admit refuse
+  { R::is_latest(seen, slot) } -> std::same_as<bool>;  // it was deferred last; lines with marks need not know
+  { R::recall(thread, bin, want) } -> std::same_as<typename R::Bundle>;  // out of the outbox, at most `want`; or none
   { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;                     // any thread; a recent value
-  { R::send(g, parcel) } -> std::same_as<void>;                               // to where its owner finds it
+  // To where its owner finds it; what has no room stays in the parcel.
+  { R::send(g, sender, parcel) } -> std::same_as<void>;
+  { R::metadata_bytes(known) } -> std::same_as<std::size_t>;                  // beside Global
   { R::collect(g, owner, bin, want) } -> std::same_as<typename R::Bundle>;    // about `want`: whole parcels; any thread
 };
 

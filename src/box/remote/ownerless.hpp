@@ -13,14 +13,19 @@ struct Ownerless {
   using Bundle = SlotArray;
   static constexpr unsigned kOwners = 1;
   static constexpr bool kDirect = false;
+  static constexpr std::size_t kEarlyBytes = 0;
+  static constexpr bool kLent = false;
 
   struct Global {};
   struct PerThread {};
 
   HZ_INLINE static bool admit(PerThread&, unsigned /*owner*/, Bin) { return false; }
   HZ_INLINE static void defer(PerThread&, unsigned /*owner*/, Bin, void* /*slot*/) {}
+  HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }
+  static SlotArray recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
-  static void send(Global&, const Parcel<SlotArray>&) {}
+  static void send(Global&, unsigned /*sender*/, Parcel<SlotArray>&) {}
+  static std::size_t metadata_bytes(const Global&) { return 0; }
   static SlotArray collect(Global&, unsigned /*owner*/, Bin, unsigned /*want*/) { return {}; }
 
   class Sweep {

@@ -29,6 +29,8 @@ struct PendingBitmap {
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kOrphans = kOwners;
   static constexpr bool kDirect = true;
+  static constexpr std::size_t kEarlyBytes = 0;
+  static constexpr bool kLent = false;
 
   static constexpr std::size_t kWords = kGranule / kMinAlign / 64;
   enum Mark : std::uint16_t { kIdle = 0, kQueued, kDraining, kDirty };
@@ -95,8 +97,12 @@ struct PendingBitmap {
     t.pushing.put(0);
   }
 
+  // There is no outbox, and there are no parcels.
+  static constexpr bool is_latest(const PerThread&, const void*) { return false; }
+  static SlotArray recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
-  static void send(Global&, const Parcel<SlotArray>&) {}  // there are no parcels
+  static void send(Global&, unsigned /*sender*/, const Parcel<SlotArray>&) {}
+  static std::size_t metadata_bytes(const Global&) { return 0; }
   class Sweep {
    public:
     Sweep(PerThread&, bool /*everything*/) {}

@@ -18,6 +18,8 @@ struct SparseRing {
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr bool kDirect = false;
+  static constexpr std::size_t kEarlyBytes = 0;
+  static constexpr bool kLent = false;
   static constexpr unsigned kEntries = Line::kOutboxEntries;
 
   // slot in the low 48 bits, class and owner above it
@@ -43,9 +45,12 @@ struct SparseRing {
     t.bytes.add(bin_size(bin));
   }
 
+  HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }  // its mark tells
+  static Chain recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  static void send(Global& g, const Parcel<Chain>& parcel) { Stash::send(g, parcel); }
+  static void send(Global& g, unsigned sender, Parcel<Chain>& parcel) { Stash::send(g, sender, parcel); }
+  static std::size_t metadata_bytes(const Global&) { return 0; }
   static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
     return Stash::collect(g, owner, bin, want);
   }

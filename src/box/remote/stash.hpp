@@ -19,8 +19,9 @@ struct OwnerStash {
     Shelf of_owner[kOwnerCount];
   };
 
-  static void send(Global& g, const Parcel<Chain>& parcel) {
+  static void send(Global& g, unsigned /*sender*/, Parcel<Chain>& parcel) {
     g.of_owner[parcel.owner].of_bin[parcel.bin].push(parcel.slots, bin_size(parcel.bin));
+    parcel.slots = {};
   }
   static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
     return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin));

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Remote frees as messages. A thread notes them in a batch; a sweep groups the batch by owner and class, and one
+// compare-and-swap hands each group, packed in a crate, to its owner's inbox. On a miss the owner adopts its inbox
+// whole, with one exchange for all classes, and unpacks what the miss wants. Used by hz4. Nothing is written into the
+// slots; deferring costs three stores and two compares; there is no bound on owners.
+//
+//   inbox.fresh    crates of any class, sent and not looked at
+//   adopted[bin]   crates of one class that the owner has taken in; under `lock`, read as a hint without it
+#pragma once
+
+#include "base/plain_word.hpp"
+#include "base/slot_array.hpp"
+#include "box/remote/contract.hpp"
+#include "os/crates.hpp"
+#include "os/growing_table.hpp"
+
+namespace hz {
+
+template <class Line>
+struct MessageBatch {
+  using Bundle = SlotArray;
+  using Crate = os::Crate;
+
+  static constexpr unsigned kOwners = Line::kOwners;
+  static constexpr unsigned kEntries = Line::kBatchEntries;
+  static constexpr std::size_t kEarlyBytes = Line::kBatchBytes;
+  static constexpr unsigned kSpares = 32;
+  static constexpr bool kDirect = false;
+  static constexpr bool kLent = true;
+
+  struct Inbox {
+    alignas(64) SharedList fresh;
+    alignas(64) os::Lock lock;
+    std::atomic<Crate*> adopted[kBins];
+    Crate* spare;  // empty, for the owner's own messages; under `lock`
+    unsigned spares;
+  };
+  struct Global {
+    os::GrowingTable<Inbox, kOwners> inboxes;
+    os::CrateStore store;
+  };
+
+  // Owner and class of an entry.
+  using Place = std::uint32_t;
+  static constexpr unsigned kBinBits = 8;
+  static constexpr Place kBinMask = (1U << kBinBits) - 1;
+  static_assert(kOwners <= (1U << (32 - kBinBits)) && kBins <= (1U << kBinBits));
+
+  struct PerThread {
+    unsigned count = 0;
+    OwnerWord<std::size_t> bytes;
+    std::uint16_t of_bin[kBins] = {};  // entries of a class; too few after a fork, so only a hint
+    void* slots[kEntries] = {};
+    Place places[kEntries] = {};
+  };
+
+  HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) {
+    return t.count != kEntries && t.bytes.peek() < Line::kBatchBytes;
+  }
+
+  HZ_INLINE static void defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
+    t.slots[t.count] = slot;
+    t.places[t.count] = static_cast<Place>(owner << kBinBits | bin);
+    // The entry before its count: a fork may copy the thread's state between the two.
+    std::atomic_signal_fence(std::memory_order_release);
+    ++t.count;
+    t.bytes.add(bin_size(bin));
+    ++t.of_bin[bin];
+  }
+
+  HZ_INLINE static bool is_latest(const PerThread& t, const void* slot) {
+    return t.count != 0 && t.slots[t.count - 1] == slot;
+  }
+
+  // What this thread frees for others serves itself first, the newest before the older ones: its lines are in this
+  // core's cache, and there is no message to pay for.
+  static SlotArray recall(PerThread& t, Bin bin, unsigned want) {
+    SlotArray bundle;
+    if (t.of_bin[bin] == 0) return bundle;
+    if (want > SlotArray::kMost) want = SlotArray::kMost;
+    for (unsigned at = t.count; at-- > 0 && bundle.count < want;) {
+      if ((t.places[at] & kBinMask) != bin) continue;
+      bundle.push(t.slots[at]);
+      --t.count;
+      t.slots[at] = t.slots[t.count];
+      t.places[at] = t.places[t.count];
+    }
+    t.bytes.add(-(bundle.count * bin_size(bin)));
+    t.of_bin[bin] = static_cast<std::uint16_t>(bundle.count < want ? 0 : t.of_bin[bin] - bundle.count);
+    return bundle;
+  }
+
+  static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
+
+  static void send(Global& g, unsigned sender, Parcel<SlotArray>& parcel) {
+    Inbox* inbox = g.inboxes.reach(parcel.owner);
+    while (inbox != nullptr && parcel.slots.count != 0) {
+      Crate* crate = empty_crate(g, sender);
+      if (crate == nullptr) return;
+      crate->bin = static_cast<std::uint32_t>(parcel.bin);
+      crate->count = parcel.slots.take(crate->slots, Crate::kSlots);
+      auto* link = reinterpret_cast<FreeSlot*>(crate);
+      inbox->fresh.push({link, link, 1}, sizeof(FreeSlot));
+    }
+  }
+
+  static SlotArray collect(Global& g, unsigned owner, Bin bin, unsigned want) {
+    SlotArray bundle;
+    Inbox* inbox = g.inboxes.find(owner);
+    if (inbox == nullptr || want == 0) return bundle;
+    if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return bundle;
+    Crate* emptied = nullptr;
+    {
+      const os::Guarded hold(inbox->lock);
+      if (inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) adopt(*inbox);
+      emptied = unpack(*inbox, bin, want, bundle);
+    }
+    g.store.give(emptied);
+    return bundle;
+  }
+
+  static std::size_t metadata_bytes(const Global& g) { return g.store.bytes() + g.inboxes.chunk_bytes(); }
+
+  // Entries of a place are chained through a small hash table; a parcel takes them out, at most a crate full.
+  class Sweep {
+   public:
+    Sweep(PerThread& thread, bool /*everything: a batch is swept whole*/) : thread_(thread) {
+      for (unsigned i = 0; i < thread.count; ++i) {
+        Link& head = heads_[row_of(thread.places[i])];
+        links_[i] = head;
+        head = static_cast<Link>(i + 1);
+      }
+    }
+
+    bool next(Parcel<SlotArray>& out) {
+      for (; row_ < kRows; ++row_) {
+        if (heads_[row_] == 0) continue;
+        take_place(thread_.places[heads_[row_] - 1], out);
+        return true;
+      }
+      thread_.count = 0;
+      thread_.bytes.set(0);
+      __builtin_memset(thread_.of_bin, 0, sizeof thread_.of_bin);
+      return false;
+    }
+
+   private:
+    using Link = std::uint16_t;  // an entry's number + 1
+    static constexpr unsigned kRows = 256;
+    static_assert(kEntries < (1U << 16));
+
+    static unsigned row_of(Place place) { return (place + (place >> kBinBits) * kBins) % kRows; }
+
+    void take_place(Place place, Parcel<SlotArray>& out) {
+      out.owner = place >> kBinBits;
+      out.bin = place & kBinMask;
+      out.slots.count = 0;
+      for (Link* link = &heads_[row_]; *link != 0 && out.slots.count < Crate::kSlots;) {
+        const unsigned entry = *link - 1U;
+        if (thread_.places[entry] == place) {
+          out.slots.push(thread_.slots[entry]);
+          *link = links_[entry];
+        } else {
+          link = &links_[entry];
+        }
+      }
+    }
+
+    PerThread& thread_;
+    unsigned row_ = 0;
+    Link heads_[kRows] = {};
+    Link links_[kEntries];
+  };
+
+ private:
+  static void adopt(Inbox& inbox) {
+    auto* crate = reinterpret_cast<Crate*>(inbox.fresh.take(~0U, sizeof(FreeSlot)).first);
+    while (crate != nullptr) {
+      Crate* next = crate->following();
+      std::atomic<Crate*>& adopted = inbox.adopted[crate->bin];
+      crate->follow_with(adopted.load(std::memory_order_relaxed));
+      adopted.store(crate, std::memory_order_relaxed);
+      crate = next;
+    }
+  }
+
+  // At most `want` slots; the crates that it emptied and that are too many to keep.
+  static Crate* unpack(Inbox& inbox, Bin bin, unsigned want, SlotArray& out) {
+    if (want > SlotArray::kMost) want = SlotArray::kMost;
+    Crate* too_many = nullptr;
+    Crate* crate = inbox.adopted[bin].load(std::memory_order_relaxed);
+    while (crate != nullptr && out.count < want) {
+      while (out.count < want && crate->count != 0) out.push(crate->slots[--crate->count]);
+      if (crate->count != 0) break;
+      Crate* next = crate->following();
+      Crate*& list = inbox.spares < kSpares ? inbox.spare : too_many;
+      if (inbox.spares < kSpares) ++inbox.spares;
+      crate->follow_with(list);
+      list = crate;
+      crate = next;
+    }
+    inbox.adopted[bin].store(crate, std::memory_order_relaxed);
+    return too_many;
+  }
+
+  // From what the sender has received, so that those who send as much as they get meet nobody.
+  static Crate* empty_crate(Global& g, unsigned sender) {
+    Inbox* own = g.inboxes.find(sender);
+    if (own != nullptr) {
+      const os::Guarded hold(own->lock);
+      if (Crate* crate = own->spare) {
+        own->spare = crate->following();
+        --own->spares;
+        return crate;
+      }
+    }
+    return g.store.take();
+  }
+};
+
+}  // namespace hz

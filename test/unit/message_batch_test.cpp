@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages between threads: what their header file says beyond the contract of a remote box, and the growing table and
+// the crates that they are made of.
+#include "box/remote/message_batch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "unit/slots.hpp"
+
+namespace hz_test {
+namespace {
+
+struct MessageLine {
+  static constexpr unsigned kOwners = 1U << 22;
+  static constexpr unsigned kBatchEntries = 300;
+  static constexpr std::size_t kBatchBytes = hz::kMiB;
+};
+using Batch = hz::MessageBatch<MessageLine>;
+using Parcel = hz::Parcel<hz::SlotArray>;
+
+TEST(MessageBatch, AdmitsItsEntriesAndItsBytes) {
+  Slots slots(MessageLine::kBatchEntries);
+  for (std::size_t size : {std::size_t{16}, 64 * hz::kKiB}) {
+    const auto t = std::make_unique<Batch::PerThread>();
+    const hz::Bin bin = hz::scan_bin(size);
+    std::size_t n = 0;
+    for (; Batch::admit(*t, 7, bin); ++n) Batch::defer(*t, 7, bin, slots[n]);
+    EXPECT_EQ(size == 16 ? MessageLine::kBatchEntries : MessageLine::kBatchBytes / size, n);
+  }
+}
+
+TEST(MessageBatch, ASweepMakesOneParcelOfEachOwnerAndClass) {
+  Slots slots(MessageLine::kBatchEntries);
+  Batch::PerThread t;
+  // Owners that share rows of the sweep's table, too.
+  const unsigned owners[] = {0, 1, 256, 512, 4'000'000};
+  for (std::size_t i = 0; i < slots.count(); ++i) Batch::defer(t, owners[i % 5], 1 + i / 5 % 3, slots[i]);
+  std::set<std::pair<unsigned, hz::Bin>> seen;
+  std::size_t swept = 0;
+  Parcel parcel;
+  for (Batch::Sweep sweep(t, false); sweep.next(parcel); swept += parcel.slots.count) {
+    EXPECT_TRUE(seen.insert({parcel.owner, parcel.bin}).second) << "a group leaves in one piece";
+    EXPECT_EQ(20u, parcel.slots.count);
+  }
+  EXPECT_EQ(15u, seen.size());
+  EXPECT_EQ(slots.count(), swept);
+}
+
+TEST(MessageBatch, WhatWasFreedForOthersServesItsThreadFirst) {
+  Slots slots(60);
+  Batch::PerThread t;
+  for (std::size_t i = 0; i < slots.count(); ++i) Batch::defer(t, 1 + i % 4, 1 + i % 3, slots[i]);
+  std::set<void*> seen;
+  for (unsigned got : {7u, 7u, 6u, 0u}) {
+    const hz::SlotArray back = Batch::recall(t, 2, 7);
+    ASSERT_EQ(got, back.count);
+    for (void* slot : Listed(back)) {
+      EXPECT_EQ(1u, slots.IndexOf(slot) % 3) << "of this class alone";
+      EXPECT_TRUE(seen.insert(slot).second);
+    }
+  }
+  EXPECT_EQ(20 * (hz::bin_size(1) + hz::bin_size(3)), Batch::outbox_bytes(t));
+  Parcel parcel;
+  for (Batch::Sweep sweep(t, true); sweep.next(parcel);) {
+    for (void* slot : Listed(parcel.slots)) {
+      EXPECT_NE(2u, parcel.bin);
+      EXPECT_TRUE(seen.insert(slot).second);
+    }
+  }
+  EXPECT_EQ(slots.count(), seen.size());
+  EXPECT_EQ(0u, Batch::recall(t, 1, 7).count);
+}
+
+TEST(MessageBatch, AMissAdoptsTheInboxWhole) {
+  const auto g = std::make_unique<Batch::Global>();
+  Slots slots(30);
+  for (unsigned i = 0; i < 3; ++i) {
+    Parcel parcel{5, 1 + i, slots.BundleOf<hz::SlotArray>(i * 10, 10)};
+    Batch::send(*g, 0, parcel);
+  }
+  Batch::Inbox& inbox = *g->inboxes.find(5);
+  EXPECT_FALSE(inbox.fresh.empty());
+  EXPECT_EQ(4u, Batch::collect(*g, 5, 2, 4).count);
+  EXPECT_TRUE(inbox.fresh.empty()) << "all classes with one exchange";
+  EXPECT_EQ(10u, Batch::collect(*g, 5, 1, 100).count);
+  EXPECT_EQ(6u, Batch::collect(*g, 5, 2, 100).count);
+  EXPECT_EQ(10u, Batch::collect(*g, 5, 3, 100).count);
+}
+
+TEST(MessageBatch, MessagesArePackedIntoCratesThatWereReceived) {
+  const auto g = std::make_unique<Batch::Global>();
+  Slots slots(10);
+  for (int round = 0; round < 10'000; ++round) {
+    Parcel parcel{1, 1, slots.BundleOf<hz::SlotArray>(0, 10)};
+    Batch::send(*g, 1, parcel);
+    ASSERT_EQ(0u, parcel.slots.count);
+    ASSERT_EQ(10u, Batch::collect(*g, 1, 1, 100).count);
+    ASSERT_EQ(1u, g->inboxes.find(1)->spares) << "kept, and used by the next message";
+  }
+  EXPECT_EQ(hz::kGranule, Batch::metadata_bytes(*g));
+}
+
+TEST(MessageBatch, OwnersWithoutLimit) {
+  const auto g = std::make_unique<Batch::Global>();
+  constexpr unsigned kMany = 5'000;
+  Slots slots(kMany);
+  for (unsigned owner = 0; owner < kMany; ++owner) {
+    EXPECT_EQ(0u, Batch::collect(*g, owner, 4, 9).count);
+    Parcel parcel{owner, 4, slots.BundleOf<hz::SlotArray>(owner, 1)};
+    Batch::send(*g, 0, parcel);
+  }
+  for (unsigned owner = 0; owner < kMany; ++owner) {
+    const hz::SlotArray got = Batch::collect(*g, owner, 4, 9);
+    ASSERT_EQ(1u, got.count) << owner;
+    ASSERT_EQ(slots[owner], got.slots[0]) << owner;
+  }
+}
+
+TEST(GrowingTable, RowsStayWhereTheyAre) {
+  static hz::os::GrowingTable<std::atomic<unsigned>, 100'000> table;
+  EXPECT_EQ(nullptr, table.find(64));
+  EXPECT_EQ(nullptr, table.find(99'999));
+  std::set<const void*> rows;
+  for (unsigned row = 0; row < 100'000; ++row) {
+    std::atomic<unsigned>* at = table.reach(row);
+    ASSERT_NE(nullptr, at);
+    ASSERT_EQ(0u, at->exchange(row));
+    ASSERT_TRUE(rows.insert(at).second);
+  }
+  for (unsigned row = 0; row < 100'000; ++row) ASSERT_EQ(row, table.find(row)->load());
+  EXPECT_GE(table.chunk_bytes(), (100'000 - 64) * sizeof(unsigned));
+}
+
+TEST(GrowingTable, ThreadsThatGrowItAtOnceAgree) {
+  for (int round = 0; round < 20; ++round) {
+    hz::os::GrowingTable<std::atomic<unsigned>, 1'000> table;
+    const auto run = [&] {
+      for (unsigned row = 0; row < 1'000; ++row) table.reach(row)->fetch_add(1);
+    };
+    std::thread other(run);
+    run();
+    other.join();
+    for (unsigned row = 0; row < 1'000; ++row) ASSERT_EQ(2u, table.find(row)->load());
+  }
+}
+
+}  // namespace
+}  // namespace hz_test
