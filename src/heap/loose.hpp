@@ -24,8 +24,8 @@ struct Loose {
 
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
-  static constexpr unsigned kLooks = 2 * kBins;  // lists that one crossing relieves
-  static constexpr unsigned kOwnerLooks = 64;    // owners without a thread that one crossing asks
+  static constexpr unsigned kLooks = 2 * kBins;          // lists that one crossing relieves
+  static constexpr unsigned kOwnerLooks = 64;            // owners without a thread that one crossing asks
 
   static unsigned lists() { return S::global.owners.end() * kBins; }
 

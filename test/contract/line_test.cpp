@@ -317,7 +317,8 @@ TYPED_TEST(LineContract, LargeBlocksAreNotMappedForEveryOperation) {
       for (std::size_t kib : {64, 65, 100, 128, 200, 256, 1000, 2000}) Heap::free(Heap::malloc(kib * hz::kKiB));
     }
     EXPECT_EQ(warm, TestFixture::Stats().spans_acquired);
-  }).join();
+  })
+      .join();
 }
 
 // More than owners share a number where a line has few, more than its tables begin with where it has many.

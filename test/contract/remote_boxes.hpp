@@ -11,7 +11,6 @@
 
 namespace hz_test {
 
-using RemoteBoxes =
-    ::testing::Types<hz::SparseRing<hz::Hz3>, hz::DenseBank<hz::Hz3Fast>, hz::MessageBatch<hz::Hz4>>;
+using RemoteBoxes = ::testing::Types<hz::SparseRing<hz::Hz3>, hz::DenseBank<hz::Hz3Fast>, hz::MessageBatch<hz::Hz4>>;
 
 }  // namespace hz_test

@@ -14,7 +14,7 @@ namespace hz {
 template <class C>
 concept CentralContract = requires(typename C::Global& g, const typename C::Global& seen, unsigned owner, Bin bin,
                                    typename C::Bundle& bundle, unsigned want) {
-  { C::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
+  { C::give(g, owner, bin, bundle) } -> std::same_as<void>;              // what it has no room for stays in the bundle
   { C::take(g, owner, bin, want) } -> std::same_as<typename C::Bundle>;  // about `want`: whole batches
   { C::metadata_bytes(seen) } -> std::same_as<std::size_t>;
 };
