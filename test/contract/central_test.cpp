@@ -32,8 +32,7 @@ TYPED_TEST(CentralContract, EmptyGivesNothing) {
 
 TYPED_TEST(CentralContract, GivesAboutWhatIsWantedUntilAllIsGone) {
   Slots slots(100);
-  for (std::size_t first = 0; first < slots.count(); first += 10)
-    this->Give(1, 5, slots, first, 10);
+  for (std::size_t first = 0; first < slots.count(); first += 10) this->Give(1, 5, slots, first, 10);
   std::vector<bool> seen(slots.count(), false);
   unsigned total = 0;
   for (int looks = 0; total < slots.count() && looks < 1000; ++looks) {

@@ -17,25 +17,25 @@ template <class F>
 concept FrontContract = requires(typename F::PerThread& thread, const typename F::PerThread& seen, Bin bin, void* slot,
                                  const typename F::Bundle& bundle, unsigned n, typename F::List list,
                                  typename F::Store& store) {
-  { F::kInBand } -> std::convertible_to<bool>;          // it writes into free slots
-  { F::most(bin) } -> std::same_as<unsigned>;            // that a bin can hold at all
-  { F::join(thread, store) } -> std::same_as<void>;     // once; before it, everything is refused
-  { F::pop(thread, bin) } -> std::same_as<void*>;       // hot; nullptr when the bin is empty
+  { F::kInBand } -> std::convertible_to<bool>;            // it writes into free slots
+  { F::most(bin) } -> std::same_as<unsigned>;             // that a bin can hold at all
+  { F::join(thread, store) } -> std::same_as<void>;       // once; before it, everything is refused
+  { F::pop(thread, bin) } -> std::same_as<void*>;         // hot; nullptr when the bin is empty
   { F::admit(thread, bin, slot) } -> std::same_as<bool>;  // hot; true: a put must follow, false: a turn_away
   { F::turn_away(thread, bin) } -> std::same_as<void>;
-  { F::put(thread, bin, slot) } -> std::same_as<void>;  // hot; after admit
+  { F::put(thread, bin, slot) } -> std::same_as<void>;      // hot; after admit
   { F::is_latest(seen, bin, slot) } -> std::same_as<bool>;  // it was the last that came
   { F::fill(thread, bin, bundle) } -> std::same_as<void>;   // add a batch: any to an in-band bin, else to an empty one
   { F::drain(thread, bin, n) } -> std::same_as<typename F::Bundle>;  // remove at most n; none only if there are none
-  { F::count(seen, bin) } -> std::same_as<unsigned>;      // any thread; a recent value
+  { F::count(seen, bin) } -> std::same_as<unsigned>;                 // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
   { F::check(seen, bin) } -> std::same_as<void>;              // traps in debug builds unless the invariants hold
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;  // may be less than what is in the bin
 
-  { F::signature(seen) } -> std::same_as<std::uint64_t>;    // any thread; another one if the owner was here meanwhile
+  { F::signature(seen) } -> std::same_as<std::uint64_t>;  // any thread; another one if the owner was here meanwhile
   { F::seize(thread, bin) } -> std::same_as<typename F::List>;  // null: none; after a barrier, exactly one holds:
-  { F::accounts_for(seen, bin, n) } -> std::same_as<bool>;  // the owner will not touch that list of n slots, or
-  { F::dispute(thread, bin, list) } -> std::same_as<bool>;  // it may have: keep it for later; false: no room
+  { F::accounts_for(seen, bin, n) } -> std::same_as<bool>;      // the owner will not touch that list of n slots, or
+  { F::dispute(thread, bin, list) } -> std::same_as<bool>;      // it may have: keep it for later; false: no room
   { F::reconcile(thread) } -> std::same_as<void>;  // by the owner, or when a fork cut it off: all counts true again
 };
 

@@ -48,7 +48,9 @@ struct LinkedBins {
   }
 
   // In two steps, so that the hot one is a single decrement of memory.
-  HZ_INLINE static bool admit(PerThread& t, Bin bin, const void* /*slot*/) { return HZ_LIKELY(!t.room[bin].take_one_too_many()); }
+  HZ_INLINE static bool admit(PerThread& t, Bin bin, const void* /*slot*/) {
+    return HZ_LIKELY(!t.room[bin].take_one_too_many());
+  }
   HZ_INLINE static void turn_away(PerThread& t, Bin bin) { t.room[apart(bin)].add(1); }
 
   HZ_INLINE static void put(PerThread& t, Bin bin, void* p) {
