@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# `cmake --install`: libraries, headers, find_package(hakozuna), one pkg-config file per line; and `cpack -G DEB|TGZ`.
+# `cmake --install`: libraries, headers, find_package(hakozuna), one pkg-config file per line and one of the default line; and `cpack -G DEB|TGZ`.
 include(CMakePackageConfigHelpers)
 
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hakozuna")
@@ -21,9 +21,15 @@ install(FILES "${PROJECT_BINARY_DIR}/hakozuna-config.cmake" "${PROJECT_BINARY_DI
 if(HZ_DROP_IN)
   # Relative to the file itself where possible, so that an installed tree may be moved.
   file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+  install(FILES "$<TARGET_FILE_DIR:${HZ_DEFAULT_LINE}>/libhakozuna.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   foreach(line IN LISTS HZ_LINE_NAMES)
-    configure_file(package/hakozuna.pc.in hakozuna-${line}.pc @ONLY)
-    install(FILES "${PROJECT_BINARY_DIR}/hakozuna-${line}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+    list(APPEND modules "hakozuna-${line}")
+  endforeach()
+  foreach(module IN LISTS modules ITEMS hakozuna)
+    string(REGEX REPLACE "^hakozuna$" "hakozuna-${HZ_DEFAULT_LINE}" line "${module}")
+    string(REGEX REPLACE "^hakozuna-" "" line "${line}")
+    configure_file(package/hakozuna.pc.in ${module}.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
   endforeach()
 endif()
 

@@ -5,6 +5,7 @@
 #   <name>-static  libhakozuna-<name>.a         the same, as one object: a program gets the whole surface or none
 #   <name>-direct  libhakozuna-<name>-direct.a  hz_* only, beside any other malloc
 # Each also answers to hakozuna::<target>, as it does after installation. HZ_DROP_IN=OFF leaves only the last.
+# hz_name_default(name): libhakozuna.so, another name of that line's shared library.
 
 set(HZ_SOURCE_DIR "${PROJECT_SOURCE_DIR}/src")
 set(HZ_EXPORTS_MAP "${HZ_SOURCE_DIR}/export/exports.map")
@@ -87,4 +88,9 @@ function(hz_add_line name struct header)
     hz_add_shared(${name} ${core} ${drop_in})
     hz_add_static(${name}-static ${core} ${drop_in})
   endif()
+endfunction()
+
+function(hz_name_default line)
+  add_custom_command(TARGET ${line} POST_BUILD VERBATIM
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink $<TARGET_FILE_NAME:${line}> $<TARGET_FILE_DIR:${line}>/libhakozuna.so)
 endfunction()
