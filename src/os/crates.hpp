@@ -2,7 +2,7 @@
 //
 // Crates: arrays of slots of one class, in which slots wait where nothing is written into free slots. Used by the
 // magazine depot and by messages between threads. A crate costs one lock and one copy of at most a kilobyte; memory for
-// crates comes from the system by the granule and stays, empty ones wait in one list.
+// crates comes from the system by the granule, and stays until somebody shrinks the store.
 #pragma once
 
 #include <atomic>
@@ -29,40 +29,76 @@ class CrateStore {
   // An empty one; nullptr if there is no memory.
   Crate* take() {
     const Guarded hold(lock_);
-    if (unused_ == nullptr && !more()) return nullptr;
-    Crate* crate = unused_;
-    unused_ = crate->following();
+    if (partial_ == nullptr && !more()) return nullptr;
+    Chunk& chunk = *partial_;
+    Crate* crate = chunk.unused != nullptr ? chunk.unused : chunk.crates + chunk.reached++;
+    if (crate == chunk.unused) chunk.unused = crate->following();
+    ++chunk.used;
+    if (!chunk.has_room()) partial_ = chunk.next;
     return crate;
   }
 
   // A list of them, or none.
   void give(Crate* first) {
     if (first == nullptr) return;
-    Crate* last = first;
-    while (last->following() != nullptr) last = last->following();
     const Guarded hold(lock_);
-    last->follow_with(unused_);
-    unused_ = first;
+    while (Crate* crate = first) {
+      first = crate->following();
+      Chunk& chunk = chunk_of(crate);
+      if (!chunk.has_room()) {
+        chunk.next = partial_;
+        partial_ = &chunk;
+      }
+      crate->follow_with(chunk.unused);
+      chunk.unused = crate;
+      --chunk.used;
+    }
+  }
+
+  // What no crate is in use of goes back to the system.
+  void shrink() {
+    const Guarded hold(lock_);
+    for (Chunk** link = &partial_; *link != nullptr;) {
+      Chunk* chunk = *link;
+      if (chunk->used == 0) {
+        *link = chunk->next;
+        bytes_.fetch_sub(kGranule, std::memory_order_relaxed);
+        unmap(chunk, kGranule);
+      } else {
+        link = &chunk->next;
+      }
+    }
   }
 
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  // A granule. Crates beyond `reached` were never used, so their pages are not there yet.
+  struct Chunk {
+    static constexpr unsigned kCrates = kGranule / sizeof(Crate) - 1;
+
+    Chunk* next;  // with room
+    Crate* unused;
+    unsigned used, reached;
+    Crate crates[kCrates];
+
+    bool has_room() const { return unused != nullptr || reached != kCrates; }
+  };
+  static_assert(sizeof(Chunk) <= kGranule);
+
+  static Chunk& chunk_of(const Crate* crate) { return *static_cast<Chunk*>(pointer(address(crate) & ~(kGranule - 1))); }
+
   bool more() {
     void* chunk = map(kGranule, kGranule);
     if (chunk == nullptr) return false;
     forbid_huge_pages(chunk, kGranule);
     bytes_.fetch_add(kGranule, std::memory_order_relaxed);
-    auto* crate = static_cast<Crate*>(chunk);
-    for (std::size_t left = kGranule / sizeof(Crate); left != 0; --left, ++crate) {
-      crate->follow_with(unused_);
-      unused_ = crate;
-    }
+    partial_ = static_cast<Chunk*>(chunk);
     return true;
   }
 
   alignas(64) Lock lock_;
-  Crate* unused_ = nullptr;
+  Chunk* partial_ = nullptr;  // those with room
   std::atomic<std::size_t> bytes_{0};
 };
 

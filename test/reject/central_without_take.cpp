@@ -15,6 +15,7 @@ struct Box {
   static Slots take(Global&, unsigned, Bin, unsigned);
 #endif
   static std::size_t metadata_bytes(const Global&);
+  static void shrink(Global&);
 };
 
 static_assert(CentralContract<Box>);

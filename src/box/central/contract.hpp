@@ -17,6 +17,7 @@ concept CentralContract = requires(typename C::Global& g, const typename C::Glob
   { C::give(g, owner, bin, bundle) } -> std::same_as<void>;              // what it has no room for stays in the bundle
   { C::take(g, owner, bin, want) } -> std::same_as<typename C::Bundle>;  // about `want`: whole batches
   { C::metadata_bytes(seen) } -> std::same_as<std::size_t>;
+  { C::shrink(g) } -> std::same_as<void>;  // memory of its own that it does not need goes back
 };
 
 // Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot is handed

@@ -29,6 +29,7 @@ struct LockFreeList {
     return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin));
   }
   static std::size_t metadata_bytes(const Global&) { return 0; }
+  static void shrink(Global&) {}
 };
 
 }  // namespace hz

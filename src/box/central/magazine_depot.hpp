@@ -68,6 +68,10 @@ struct MagazineDepot {
     return bytes;
   }
 
+  static void shrink(Global& g) {
+    for (Shard& shard : g.of_cpu) shard.store.shrink();
+  }
+
  private:
   static void take_from(Shard& shard, Bin bin, unsigned want, SlotArray& out) {
     auto& shelf = shard.of_bin[bin];
