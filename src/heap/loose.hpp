@@ -64,6 +64,7 @@ struct Loose {
     for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) vacate(t, owner);
     if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
     Central::shrink(S::global.central);
+    Remote::shrink(S::global.remote, S::global.owners.end());
   }
 
   // What strangers sent without an outbox, beyond what the owner wants: some of it goes on, so that spans come to be

@@ -24,7 +24,6 @@ struct Boundary {
   using Bundle = typename Front::Bundle;
   using Remote = typename Line::Remote;
   using Pool = typename Line::Pool;
-  using Central = typename Line::Central;
   using Source = typename Line::Source;
   using Retain = typename Line::Retain;
   using Guard = typename Line::Guard;
@@ -141,7 +140,7 @@ struct Boundary {
       L::relieve_all(t);
       return H::purge_if_due(t), false;
     }
-    if (Retain::loose_bytes(S::global.retain) != 0 || Central::metadata_bytes(S::global.central) != 0) L::vacate_all(t);
+    L::vacate_all(t);
     return H::purge(t, Retain::dirty_target(S::global.retain)) == 0 && Retain::at_rest(S::global.retain);
   }
 

@@ -54,7 +54,8 @@ struct Stats {
     out.bytes_peak = Line::Retain::peak_bytes(g.retain);
     out.bytes_dirty = Line::Source::dirty_bytes(g.source);
     if (g.open.load(std::memory_order_relaxed))
-      out.bytes_metadata += (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kBytesPerGranule;
+      out.bytes_metadata +=
+          (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kUsualBytesPerGranule;
     out.threads = threads;
     out.revocations = at(sums, Event::kRevoked);
     return out;

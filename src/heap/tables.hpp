@@ -18,6 +18,16 @@ consteval std::size_t table_bytes() {
   }
 }
 
+// What a guard keeps for the smallest slots alone.
+template <class Guard>
+consteval std::size_t dense_bytes() {
+  if constexpr (requires { Guard::kDenseBytes; }) {
+    return Guard::kDenseBytes;
+  } else {
+    return 0;
+  }
+}
+
 template <class Line>
 struct Tables {
   using Source = typename Line::Source;
@@ -28,6 +38,8 @@ struct Tables {
   static constexpr std::size_t kPool = table_bytes<typename Line::Pool>();
   static constexpr std::size_t kRemote = table_bytes<typename Line::Remote>();
   static constexpr std::size_t kBytesPerGranule = kRoute + kGuard + kPool + kRemote;
+  // Of these, what is touched where blocks are not of the smallest.
+  static constexpr std::size_t kUsualBytesPerGranule = kBytesPerGranule - dense_bytes<typename Line::Guard>();
 
   // The source is open; the route opens itself last, when everything else is ready.
   static void open(Global& g) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Crates: arrays of slots of one class, in which slots wait where nothing is written into free slots. Used by the
-// magazine depot and by messages between threads. A crate costs one lock and one copy of at most a kilobyte; memory for
+// magazine depot and by messages between threads. A crate costs one lock and one copy of its slots; memory for
 // crates comes from the system by the granule, and stays until somebody shrinks the store.
 #pragma once
 
@@ -13,8 +13,9 @@
 
 namespace hz::os {
 
+template <unsigned kMost>
 struct Crate {
-  static constexpr unsigned kSlots = 128;
+  static constexpr unsigned kSlots = kMost;
 
   FreeSlot* next;  // a crate: it begins like a free slot, so that a SharedList chains crates, too
   std::uint32_t count, bin;
@@ -24,8 +25,11 @@ struct Crate {
   void follow_with(Crate* crate) { next = reinterpret_cast<FreeSlot*>(crate); }
 };
 
+template <unsigned kMost>
 class CrateStore {
  public:
+  using Crate = os::Crate<kMost>;
+
   // An empty one; nullptr if there is no memory.
   Crate* take() {
     const Guarded hold(lock_);

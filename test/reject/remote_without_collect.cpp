@@ -26,6 +26,7 @@ struct Box {
   static std::size_t outbox_bytes(const PerThread&);
   static void send(Global&, unsigned, Parcel<Slots>&);
   static std::size_t metadata_bytes(const Global&);
+  static void shrink(Global&, unsigned);
 #ifdef HZ_COMPLETE
   static Slots collect(Global&, unsigned, Bin, unsigned);
 #endif

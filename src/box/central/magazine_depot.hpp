@@ -16,7 +16,8 @@ namespace hz {
 template <class Line>
 struct MagazineDepot {
   using Bundle = SlotArray;
-  using Crate = os::Crate;
+  using Store = os::CrateStore<128>;
+  using Crate = Store::Crate;
 
   static constexpr unsigned kShards = 16;  // on machines with more processors some share one
 
@@ -27,7 +28,7 @@ struct MagazineDepot {
     };
     struct Shard {
       Shelf of_bin[kBins];
-      os::CrateStore store;
+      Store store;
     };
     Shard of_cpu[kShards];
     alignas(64) std::atomic<std::uint32_t> used{0};  // a bit for each shard that ever had a magazine

@@ -37,7 +37,9 @@ concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& 
   { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;                // any thread; a recent value
   // To where its owner finds it; what has no room stays in the parcel.
   { R::send(g, sender, parcel) } -> std::same_as<void>;
-  { R::metadata_bytes(known) } -> std::same_as<std::size_t>;                // beside Global
+  { R::metadata_bytes(known) } -> std::same_as<std::size_t>;  // beside Global
+  // Memory of its own that it does not need goes back; so many owners there are.
+  { R::shrink(g, owner) } -> std::same_as<void>;
   { R::collect(g, owner, bin, want) } -> std::same_as<typename R::Bundle>;  // about `want`: whole parcels; any thread
 };
 

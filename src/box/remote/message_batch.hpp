@@ -20,7 +20,8 @@ namespace hz {
 template <class Line>
 struct MessageBatch {
   using Bundle = SlotArray;
-  using Crate = os::Crate;
+  using Store = os::CrateStore<64>;
+  using Crate = Store::Crate;
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kEntries = Line::kBatchEntries;
@@ -38,7 +39,7 @@ struct MessageBatch {
   };
   struct Global {
     os::GrowingTable<Inbox, kOwners> inboxes;
-    os::CrateStore store;
+    Store store;
   };
 
   // Owner and class of an entry.
@@ -120,6 +121,17 @@ struct MessageBatch {
     return bundle;
   }
 
+  static void shrink(Global& g, unsigned owners) {
+    for (unsigned owner = 0; owner < owners; ++owner) {
+      Inbox* inbox = g.inboxes.find(owner);
+      if (inbox == nullptr) continue;
+      const os::Guarded hold(inbox->lock);
+      g.store.give(inbox->spare);
+      inbox->spare = nullptr;
+      inbox->spares = 0;
+    }
+    g.store.shrink();
+  }
   static std::size_t metadata_bytes(const Global& g) { return g.store.bytes() + g.inboxes.chunk_bytes(); }
 
   // Entries of a place are chained through a small hash table; a parcel takes them out, at most a crate full.

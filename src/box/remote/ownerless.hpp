@@ -26,6 +26,7 @@ struct Ownerless {
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
   static void send(Global&, unsigned /*sender*/, Parcel<SlotArray>&) {}
   static std::size_t metadata_bytes(const Global&) { return 0; }
+  static void shrink(Global&, unsigned /*owners*/) {}
   static SlotArray collect(Global&, unsigned /*owner*/, Bin, unsigned /*want*/) { return {}; }
 
   class Sweep {

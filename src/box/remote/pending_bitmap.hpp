@@ -103,6 +103,7 @@ struct PendingBitmap {
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
   static void send(Global&, unsigned /*sender*/, const Parcel<SlotArray>&) {}
   static std::size_t metadata_bytes(const Global&) { return 0; }
+  static void shrink(Global&, unsigned /*owners*/) {}
   class Sweep {
    public:
     Sweep(PerThread&, bool /*everything*/) {}

@@ -51,6 +51,7 @@ struct SparseRing {
 
   static void send(Global& g, unsigned sender, Parcel<Chain>& parcel) { Stash::send(g, sender, parcel); }
   static std::size_t metadata_bytes(const Global&) { return 0; }
+  static void shrink(Global&, unsigned /*owners*/) {}
   static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
     return Stash::collect(g, owner, bin, want);
   }
