@@ -185,7 +185,9 @@ TYPED_TEST(Counting, AddsUpWhileThreadsRest) {
     }
     for (void* at : handed[id]) Heap::free(at);
   });
-  if (TypeParam::Route::kOwned) EXPECT_GT(this->Stats().remote_sent, 0u);
+  if (TypeParam::Route::kOwned) {
+    EXPECT_GT(this->Stats().remote_sent, 0u);
+  }
   this->ExpectAddsUp({});
   this->ExpectTrimmed({});
 }

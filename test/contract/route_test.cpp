@@ -88,7 +88,9 @@ TYPED_TEST(RouteContract, BoundPagesTellClassAndOwner) {
       const auto tag = this->Find(this->At(g, offset));
       ASSERT_NE(0u, tag);
       EXPECT_EQ(bin, TypeParam::bin(tag));
-      if (TypeParam::kOwned) EXPECT_EQ(owner, TypeParam::owner(tag));
+      if (TypeParam::kOwned) {
+        EXPECT_EQ(owner, TypeParam::owner(tag));
+      }
     }
   }
 }
@@ -124,7 +126,9 @@ TYPED_TEST(RouteContract, ANewOwnerReplacesTheOld) {
   this->Open();
   TypeParam::bind(this->route_, this->At(9), kGranule, 3, 2);
   TypeParam::bind(this->route_, this->At(9), kGranule, 3, 5);
-  if (TypeParam::kOwned) EXPECT_EQ(5u, TypeParam::owner(this->Find(this->At(9, 100))));
+  if (TypeParam::kOwned) {
+    EXPECT_EQ(5u, TypeParam::owner(this->Find(this->At(9, 100))));
+  }
   EXPECT_EQ(3u, TypeParam::bin(this->Find(this->At(9, 100))));
 }
 

@@ -9,7 +9,6 @@
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
-//   loose    <= (floor + percent% of live) / 2   (what no longer lives will not be wanted again)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 //
 // A program that has no purger, or had no thread so far, may fall asleep with all that: once its live bytes without
