@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Size classes: steps of 16 bytes to 128, then eight per doubling to 16 KiB and four to 4 MiB. Waste inside a block is at
-// most 1/9 of it, above 16 KiB 1/5, most of which is pages that nobody touches.
-// Bin 0 means "nothing", so that a zero tag is never a class. Used by every box; the hot lookup is one load from a
-// table of 2 KiB (no branch on the size, which mixes unpredictably), the scan is for what lies above.
+// Size classes: steps of 16 bytes to 128, then eight per doubling to 16 KiB and four to 4 MiB. Waste inside a block is
+// at most 1/9 of it, above 16 KiB 1/5, most of which is pages that nobody touches. Bin 0 means "nothing", so that a
+// zero tag is never a class. Used by every box; the hot lookup is one load from a table of 2 KiB (no branch on the
+// size, which mixes unpredictably), the scan is for what lies above.
 //
 //   16-byte slots ... 64 KiB: one granule per span, floor(64 KiB / slot) slots
 //   above 64 KiB ... 4 MiB:   one slot per span of whole granules

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is freed keeps its
-// pages for the next one while retention lets it, else they go back with it. Growing moves pages, not bytes. Called from
-// the slow paths of heap.hpp with the thread's lock held.
+// Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is freed keeps
+// its pages for the next one while retention lets it, else they go back with it. Growing moves pages, not bytes. Called
+// from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
 #include "heap/refill.hpp"

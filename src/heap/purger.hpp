@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the caches of idle
-// threads go home, peaks are forgotten, free pages go back to the system. It sleeps while every thread is idle and nothing
-// is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
+// threads go home, peaks are forgotten, free pages go back to the system. It sleeps while every thread is idle and
+// nothing is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
 //
 // Where it starts: a process with threads gets one in malloc, when the heap is worth it; never in free, because the C
 // library frees under the lock that a new thread needs. A process that never had a thread is left alone (it may ask the

@@ -65,9 +65,7 @@ struct BasicHysteresis {
   static void rest(Global& g, bool idle) { idle ? turn(g, g.high.load(std::memory_order_relaxed)) : turn_in_time(g); }
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
-  static bool may_wait(const Global& g) {
-    return loose_bytes(g) <= spare(g) / 2;
-  }
+  static bool may_wait(const Global& g) { return loose_bytes(g) <= spare(g) / 2; }
   static bool must_go(const Global& g) { return loose_bytes(g) > spare(g); }
   static std::size_t dirty_limit(const Global& g) {
     const std::size_t all = spare(g);
