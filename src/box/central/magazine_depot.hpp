@@ -56,10 +56,10 @@ struct MagazineDepot {
     SlotArray bundle;
     const unsigned here = os::current_cpu() % kShards;
     const std::uint32_t used = g.used.load(std::memory_order_relaxed);
-    for (unsigned i = 0; i < kShards && bundle.count == 0; ++i) {
-      const unsigned at = (here + i) % kShards;
-      if ((used & 1U << at) != 0) take_from(g.of_cpu[at], bin, want, bundle);
-    }
+    // From here on upwards, then from the first.
+    std::uint32_t left = used >> here | (used & ((1U << here) - 1)) << (kShards - here);
+    for (; left != 0 && bundle.count == 0; left &= left - 1)
+      take_from(g.of_cpu[(here + static_cast<unsigned>(__builtin_ctz(left))) % kShards], bin, want, bundle);
     return bundle;
   }
 

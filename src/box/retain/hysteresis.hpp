@@ -27,6 +27,7 @@ namespace hz {
 struct UsualFootprint {
   static constexpr std::size_t kFloor = 4 * kMiB;
   static constexpr std::size_t kDefaultPercent = 125;
+  static constexpr bool kAtOnce = false;
 };
 
 template <class Footprint>
@@ -54,7 +55,8 @@ struct BasicHysteresis {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
     if (recent(g) <= live(g)) return;
     turn_in_time(g);
-    if (!g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads()) forget(g, emptied(g, bytes));
+    if (Footprint::kAtOnce || !g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads())
+      forget(g, emptied(g, bytes));
   }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }

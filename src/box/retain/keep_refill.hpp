@@ -15,6 +15,7 @@ namespace hz {
 struct ResidencyBudget {
   static constexpr std::size_t kFloor = 128 * kKiB;
   static constexpr std::size_t kDefaultPercent = 150;
+  static constexpr bool kAtOnce = true;  // a program that empties itself is small before anybody looks
 };
 
 using KeepRefill = BasicHysteresis<ResidencyBudget>;
