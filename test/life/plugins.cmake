@@ -24,12 +24,13 @@ set_target_properties(hz-host PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPA
 hz_test_program(life_deepbind SOURCES ../surface/main.cpp deepbind_test.cpp)
 foreach(line IN LISTS HZ_LINE_NAMES)
   hz_discover(life_deepbind ${line} preload life LD_PRELOAD $<TARGET_FILE:${line}>)
-  hz_test_program(life_deepbind_${line} SOURCES ../surface/main.cpp deepbind_test.cpp LIBRARIES ${line}-static)
+  hz_line_program(life_deepbind ${line} static SOURCES ../surface/main.cpp deepbind_test.cpp
+    DEFINITIONS "HZ_TEST_PLUGINS=\"${plugins}\"")
   hz_discover(life_deepbind_${line} ${line} static life)
   list(APPEND deepbind_programs life_deepbind_${line})
 endforeach()
+target_compile_definitions(life_deepbind PRIVATE "HZ_TEST_PLUGINS=\"${plugins}\"")
 foreach(program life_deepbind ${deepbind_programs})
-  target_compile_definitions(${program} PRIVATE "HZ_TEST_PLUGINS=\"${plugins}\"")
   add_dependencies(${program} hz-plugin-lazy hz-plugin-now hz-plugin-flags hz-inner hz-inner-too hz-host)
 endforeach()
 
