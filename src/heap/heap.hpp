@@ -53,13 +53,7 @@ struct Heap {
     }
     const Bin bin = static_cast<Bin>(local);
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
-    Guard::on_free(t.guard, block, bin);
-    if (HZ_UNLIKELY(!Front::admit(t.front, bin, block))) {
-      Front::turn_away(t.front, bin);
-      Guard::on_alloc(block, bin);
-      return free_slow(block);
-    }
-    Front::put(t.front, bin, block);
+    take_in(t, bin, block);
   }
 
   // --- slow
@@ -162,6 +156,17 @@ struct Heap {
   }
 
  private:
+  // Into this thread's bin, or, if that is full, the slow way: there it has to be live.
+  HZ_INLINE static void take_in(Thread& t, Bin bin, void* block) {
+    Guard::on_free(t.guard, block, bin);
+    if (HZ_UNLIKELY(!Front::admit(t.front, bin, block))) {
+      Front::turn_away(t.front, bin);
+      Guard::on_alloc(block, bin);
+      return free_slow(block);
+    }
+    Front::put(t.front, bin, block);
+  }
+
   HZ_INLINE static Bin bin_for(std::size_t size) {
     return size == 0 ? 1 : size <= kLargeMax ? scan_bin(size) : kHugeBin;
   }
@@ -220,10 +225,20 @@ struct Heap {
     Thread& t = S::fast();
     if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin)))
       return free_slow(block);
+    if constexpr (Remote::kDirect) {
+      if (bin_slots(bin) == 1) return free_whole(t, bin, block);
+    }
     if (HZ_UNLIKELY(!deferred(t, Route::owner(tag), bin, block))) return free_slow(block);
     if constexpr (Remote::kDirect) {
       if (HZ_UNLIKELY(Remote::help_due(t.remote, bin))) help(Route::owner(tag));
     }
+  }
+
+  // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here on.
+  static void free_whole(Thread& t, Bin bin, void* block) {
+    if (HZ_UNLIKELY(!Guard::claim(t.guard, block, bin))) return free_slow(block);
+    Route::bind(S::global.route, address(block), kPage, bin, t.owner);
+    take_in(t, bin, block);
   }
 
   // This thread has sent so much that it looks after what waits for one whom it sent to.
