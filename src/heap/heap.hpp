@@ -92,10 +92,7 @@ struct Heap {
     if (size > PTRDIFF_MAX) return nullptr;
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
-    if (slot != nullptr) {
-      Guard::on_alloc(slot, bin);
-      return slot;
-    }
+    if (slot != nullptr) return Guard::on_alloc(slot, bin), slot;
     bool zeroed = false;
     return allocate(bin, size, alignment, zeroed);
   }
@@ -225,9 +222,7 @@ struct Heap {
     Thread& t = S::fast();
     if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin)))
       return free_slow(block);
-    if constexpr (Remote::kDirect) {
-      if (bin_slots(bin) == 1) return free_whole(t, bin, block);
-    }
+    if (Remote::kDirect && bin_slots(bin) == 1) return free_whole(t, bin, block);
     if (HZ_UNLIKELY(!deferred(t, Route::owner(tag), bin, block))) return free_slow(block);
     if constexpr (Remote::kDirect) {
       if (HZ_UNLIKELY(Remote::help_due(t.remote, bin))) help(Route::owner(tag));
