@@ -119,6 +119,13 @@ def remote_sweeps(cells: Iterable[CellRows]) -> list[Sweep]:
         definition = one.any_record().get("definition", {}) if one.records else {}
         if "remote_percent" in definition:
             rest = sorted(item for item in definition.items() if item[0] != "remote_percent")
-            key = (one.any_record()["family"], str(rest), one.cell.mode, one.cell.threads, one.cell.touched, one.cell.settle)
+            key = (
+                one.any_record()["family"],
+                str(rest),
+                one.cell.mode,
+                one.cell.threads,
+                one.cell.touched,
+                one.cell.settle,
+            )
             groups.setdefault(key, {}).setdefault(definition["remote_percent"], one)
     return sweeps(groups.values())

@@ -75,7 +75,12 @@ def lane_arguments(lanes: Catalogue, cell: Cell, seed: int | None) -> list[str]:
     arguments = ["--lane", cell.name, "--mode", cell.mode]
     if not lanes[cell.name].threads:
         arguments += ["--threads", str(cell.threads)]
-    for option, value in (("--iterations", cell.iterations), ("--remote", cell.remote), ("--seed", seed), ("--settle", cell.settle)):
+    for option, value in (
+        ("--iterations", cell.iterations),
+        ("--remote", cell.remote),
+        ("--seed", seed),
+        ("--settle", cell.settle),
+    ):
         if value is not None:
             arguments += [option, str(value)]
     return arguments if cell.touched else [*arguments, "--untouched"]

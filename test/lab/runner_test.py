@@ -25,7 +25,7 @@ def test_arguments(runner: Runner) -> None:
     arguments = "--lane guard_r50 --mode upstream --threads 16 --iterations 9 --remote 0 --seed 5 --untouched"
     assert lane_arguments(runner.lanes, cell, 5) == arguments.split()
     settled = Cell("lane", "solo", 1, "fair", settle=1000)
-    assert lane_arguments(runner.lanes, settled, None) == "--lane solo --mode fair --settle 1000".split()
+    assert lane_arguments(runner.lanes, settled, None) == ["--lane", "solo", "--mode", "fair", "--settle", "1000"]
     assert lane_arguments(runner.lanes, Cell("lane", "solo", 1, "fair"), None) == ["--lane", "solo", "--mode", "fair"]
 
 
