@@ -6,7 +6,8 @@
 //
 // Where it starts: a process with threads gets one in malloc, when the heap is worth it; never in free, because the C
 // library frees under the lock that a new thread needs. A process that never had a thread is left alone (it may ask the
-// system for what only such a process may have) until memory is stuck, and then gets one in either.
+// system for what only such a process may have) until memory is stuck, and then gets one in free: while it grows, what
+// earlier blocks left behind is no sign of anything.
 #pragma once
 
 #include "heap/revoke.hpp"
@@ -26,7 +27,8 @@ struct Purger {
   // From malloc's slow path, without a lock.
   static void start_if_worth() {
     if (HZ_LIKELY(!Background::worth(least_held())) || there_is_one()) return;
-    if (S::global.thread_count.load(std::memory_order_relaxed) >= 2 || stuck()) start();
+    const bool threads = S::global.thread_count.load(std::memory_order_relaxed) >= 2;
+    if (threads || (!os::never_had_threads() && stuck())) start();
   }
   // From that of free.
   static void start_if_stuck() {
