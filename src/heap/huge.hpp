@@ -105,49 +105,71 @@ struct Huge {
     void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
-    std::size_t done = 0;
+    Move move;
     if (!zeroed && !os::purge(to, kept)) {  // what moves has to meet zeros, or nobody can tell where a move stopped
       __builtin_memcpy(to, block, kept);
-    } else if ((done = move_pieces(block, to, kept)) != kept && !gathered(block, to, kept)) {
-      abandon(t, to);
+    } else if (!move_pieces(block, to, kept, move) && !gathered(block, to, kept, move)) {
+      abandon(t, to, move.done);
       to = allocate(t, size, 1, zeroed);
       if (to == nullptr) return nullptr;
       __builtin_memcpy(to, block, kept);
     }
     leave(t, address(block), old_bytes);
-    give_back(block, old_bytes, done == old_bytes);
+    give_back(block, old_bytes, move.done == old_bytes && !move.copied);
     Home<Line>::purge_if_due(t);
     return to;
   }
 
-  // A mapping at a time; how much has arrived for certain.
-  static std::size_t move_pieces(void* from, void* to, std::size_t bytes) {
-    std::size_t done = 0;
-    while (done < bytes) {
-      const std::size_t rest = bytes - done;
-      const std::size_t piece = Source::piece(S::global.source, address(from), done);
+  // What has arrived, and the piece after it, which did not.
+  struct Move {
+    std::size_t done = 0, failed = 0;
+    bool copied = false;  // some of it is still where it was, too
+  };
+  static constexpr std::size_t kLeastMove = kMiB;
+
+  // A mapping at a time; what is small is copied.
+  static bool move_pieces(void* from, void* to, std::size_t bytes, Move& move) {
+    while (move.done < bytes) {
+      const std::size_t rest = bytes - move.done;
+      const std::size_t piece = Source::piece(S::global.source, address(from), move.done);
       const std::size_t length = piece < rest ? piece : rest;
-      Source::note_seam(S::global.source, address(to) + done);
-      if (!os::move_pages(at(from, done), at(to, done), length)) return done;
-      done += length;
+      if (length < kLeastMove) {
+        __builtin_memcpy(at(to, move.done), at(from, move.done), length);
+        move.copied = true;
+      } else {
+        Source::note_seam(S::global.source, address(to) + move.done);
+        if (!os::move_pages(at(from, move.done), at(to, move.done), length)) return move.failed = length, false;
+        if (move.done + length < usable_size(to)) Source::note_seam(S::global.source, address(to) + move.done + length);
+      }
+      move.done += length;
     }
-    if (done < usable_size(to)) Source::note_seam(S::global.source, address(to) + done);
-    return done;
+    return true;
   }
 
-  // After a move that stopped anywhere: every granule is in one of the two places, and the other one reads as zero or
-  // is not mapped. Brings all of them to `to`, or, if that place cannot be mapped as a whole again, back.
-  HZ_COLD static bool gathered(void* from, void* to, std::size_t bytes) {
-    bool whole = true;
-    for (std::size_t offset = 0; offset < bytes; offset += kGranule) {
-      if (!os::extend(at(to, offset), kGranule) && !os::is_mapped(at(to, offset), kGranule)) whole = false;
+  // After a move that stopped: every granule is in one of the two places, and the other one reads as zero, or has the
+  // same, or is a hole. Brings all of them to `to`, or, if that is no longer ours as a whole, back.
+  HZ_COLD static bool gathered(void* from, void* to, std::size_t bytes, const Move& move) {
+    if (reclaimed(to, move)) {
+      for (std::size_t offset = 0; offset < bytes; offset += kGranule) carry(at(from, offset), at(to, offset));
+      return true;
     }
-    for (std::size_t offset = 0; offset < bytes; offset += kGranule) {
-      if (!whole && !os::is_mapped(at(to, offset), kGranule)) continue;
-      void* source = at(whole ? from : to, offset);
-      if (!is_zero(source)) __builtin_memcpy(at(whole ? to : from, offset), source, kGranule);
+    for (std::size_t offset = 0; offset < move.done + move.failed; offset += kGranule) {
+      // Of the piece that failed, what has certainly left.
+      const bool there = offset < move.done || (is_zero(at(from, offset)) && os::is_mapped(at(to, offset), kGranule));
+      if (there) carry(at(to, offset), at(from, offset));
     }
-    return whole;
+    return false;
+  }
+  // The system may have unmapped the target of the piece that failed. Then others may have mapped something there
+  // meanwhile, and nobody can tell it from what is ours: it is ours again only if all of it was a hole, or nothing.
+  static bool reclaimed(void* to, const Move& move) {
+    std::size_t holes = 0;
+    for (std::size_t offset = move.done; offset < move.done + move.failed; offset += kGranule)
+      holes += os::extend(at(to, offset), kGranule) ? kGranule : 0;
+    return holes == move.failed || (holes == 0 && os::is_mapped(at(to, move.done), move.failed));
+  }
+  static void carry(const void* from, void* to) {
+    if (!is_zero(from)) __builtin_memcpy(to, from, kGranule);
   }
   static bool is_zero(const void* granule) {
     const auto* words = static_cast<const std::uint64_t*>(granule);
@@ -167,10 +189,10 @@ struct Huge {
       os::purge(block, bytes);
     }
   }
-  // A run whose place could not be mapped again: it stays in use, so that nobody gets it.
-  static void abandon(Thread& t, void* block) {
+  // A run of which only the first part is ours for certain: it stays in use, so that nobody gets it.
+  static void abandon(Thread& t, void* block, std::size_t ours) {
     leave(t, address(block), usable_size(block));
-    os::purge(block, usable_size(block));
+    if (ours != 0) os::purge(block, ours);
   }
   static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);

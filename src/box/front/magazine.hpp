@@ -20,24 +20,26 @@
 
 namespace hz {
 
+template <class Policy>
+consteval std::array<unsigned, kBins + 1> magazine_places() {
+  std::array<unsigned, kBins + 1> base{};
+  unsigned at = 0;
+  for (Bin bin = 1; bin < kBins; ++bin) {
+    base[bin] = ++at;
+    at += Policy::max_capacity(bin);
+  }
+  base[kBins] = at;
+  return base;
+}
+
 template <class Line>
 struct Magazine {
   using Bundle = SlotArray;
   using List = void**;  // a seized bin's top
   static constexpr bool kInBand = false;
 
-  static consteval std::array<unsigned, kBins + 1> arranged() {
-    std::array<unsigned, kBins + 1> base{};
-    unsigned at = 0;
-    for (Bin bin = 1; bin < kBins; ++bin) {
-      base[bin] = ++at;
-      at += Line::Policy::max_capacity(bin);
-    }
-    base[kBins] = at;
-    return base;
-  }
   // Where each array begins; before it is its null. The last entry: their total length.
-  static constexpr std::array<unsigned, kBins + 1> kBase = arranged();
+  static constexpr std::array<unsigned, kBins + 1> kBase = magazine_places<typename Line::Policy>();
 
   // Zero at first. A page of it is touched when a bin in it is used.
   struct Store {

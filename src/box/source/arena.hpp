@@ -83,10 +83,10 @@ struct Arena {
       if (room == Room::kEnough) {
         const bool zeroed = row == 0 || use(g, row, granules) == 0;
         if (row == 0) row = grow(g, granules, t.first_fit(alignment, bias));
-        if (row == 0) return {};
-        return {at(g, row), zeroed};
+        if (row != 0) return {at(g, row), zeroed};
+      } else if (row != 0) {
+        t.leave(row);
       }
-      if (row != 0) t.leave(row);
       if (!made(g, room, demand)) return {};
     }
   }
@@ -146,11 +146,7 @@ struct Arena {
   static std::size_t purge(Global& g, std::size_t keep_bytes) {
     const os::Guarded hold(g.lock);
     std::size_t purged = 0;
-    while (dirty_bytes(g) > keep_bytes) {
-      const std::size_t one = purge_one(g);
-      if (one == 0) break;
-      purged += one;
-    }
+    for (std::size_t one = 1; one != 0 && dirty_bytes(g) > keep_bytes; purged += one) one = purge_one(g);
     return purged;
   }
 
@@ -192,9 +188,10 @@ struct Arena {
     r.recalled(held(g));
     return Room::kNone;
   }
-  // What room there is for has to be looked for again afterwards: the lock was open. False: there is none.
+  // What room there is for has to be looked for again afterwards: the lock was open. False: there is none. Enough, and
+  // still no place for it: a run may be on its way to the system, and free again soon.
   static bool made(Global& g, Room room, Demand& demand) {
-    if (room == Room::kNone) return false;
+    if (room == Room::kNone || (room == Room::kEnough && g.leaving == 0)) return false;
     if (room == Room::kAfterPurge) {
       const std::size_t purged = purge_one(g);
       demand.paid = purged == 0 ? kUnpayable : demand.paid + purged;
@@ -273,14 +270,17 @@ struct Arena {
     return done ? dirty << kGranuleShift : 0;
   }
 
-  // What is left of a moved run has to become the arena's own mapping again.
+  // What is left of a moved run has to become the arena's own mapping again. Its pages go: who shrinks a block does not
+  // want them back soon.
   static bool shrink(Global& g, std::uint32_t row, std::size_t granules) {
     const std::size_t left = g.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
+    void* const start = pointer(at(g, tail));
     const bool moved = g.runs.rows[row].seam;
-    if (moved && !os::remap_fresh(pointer(at(g, tail)), left << kGranuleShift)) return false;
+    const bool fresh = moved ? os::remap_fresh(start, left << kGranuleShift) : os::purge(start, left << kGranuleShift);
+    if (moved && !fresh) return false;
     g.runs.mark_used(row, granules);
-    return give(g, tail, left, moved), true;
+    return give(g, tail, left, fresh), true;
   }
 
   // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.
