@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
+#include <cstring>
 
 namespace hz_test::failing {
 namespace {
@@ -18,6 +19,10 @@ std::atomic<std::uint64_t> parameter{0};
 std::atomic<unsigned> which{kAllCalls};
 std::atomic<std::uint64_t> calls{0};
 std::atomic<std::uint64_t> failures{0};
+std::atomic<bool> squats{false};
+std::size_t squat_offset = 0;
+bool squat_from_end = false;
+std::atomic<void*> squatted{nullptr};
 
 void Set(Mode new_mode, std::uint64_t new_parameter, unsigned new_which) {
   mode = Mode::kNone;
@@ -48,12 +53,22 @@ bool Fails(unsigned call) {
 
 }  // namespace
 
-void None() { mode = Mode::kNone; }
+void None() {
+  mode = Mode::kNone;
+  squats = false;
+}
 void Once(std::uint64_t call) { Set(Mode::kOnce, call, kAllCalls); }
 void From(std::uint64_t call) { Set(Mode::kFrom, call, kAllCalls); }
 void Sometimes(unsigned one_in, unsigned which_calls) { Set(Mode::kSometimes, one_in, which_calls); }
 std::uint64_t Calls() { return calls; }
 std::uint64_t Failures() { return failures; }
+void Squat(std::size_t offset, bool from_end) {
+  squat_offset = offset;
+  squat_from_end = from_end;
+  squatted = nullptr;
+  squats = true;
+}
+const void* Squatted() { return squatted; }
 
 }  // namespace hz_test::failing
 
@@ -92,6 +107,16 @@ void* __wrap_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flag
   va_start(arguments, flags);
   void* to = va_arg(arguments, void*);
   va_end(arguments);
+  if (squats && (flags & MREMAP_FIXED) != 0) {
+    __real_munmap(to, bytes);
+    void* place = static_cast<char*>(to) + (squat_from_end ? bytes - squat_offset - kSquattedBytes : squat_offset);
+    squatted =
+        __real_mmap(place, kSquattedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    std::memset(squatted, kSquatter, kSquattedBytes);
+    ++failures;
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
   if (!Fails(kMove)) return __real_mremap(at, old_bytes, bytes, flags, to);
   if ((flags & MREMAP_FIXED) != 0 && Calls() % 4 != 0) __real_munmap(to, bytes);
   errno = ENOMEM;

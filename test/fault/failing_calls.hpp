@@ -5,6 +5,7 @@
 // the tests of failing calls; costs a counter a call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hz_test::failing {
@@ -20,5 +21,12 @@ void From(std::uint64_t call);                          // it and all that follo
 void Sometimes(unsigned one_in, unsigned which_calls);  // at random
 std::uint64_t Calls();                                  // since then
 std::uint64_t Failures();
+
+// From now on every move to a fixed place unmaps it, as the kernel may, and fails; before it returns, somebody else
+// maps a page of the hole, at that offset or as far from its end, and fills it. Where; null before.
+void Squat(std::size_t offset, bool from_end);
+const void* Squatted();
+constexpr unsigned char kSquatter = 0xA5;
+constexpr std::size_t kSquattedBytes = 4096;
 
 }  // namespace hz_test::failing

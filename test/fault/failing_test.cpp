@@ -98,5 +98,40 @@ TEST(FailingCalls, ZerosStayZerosWhereNothingIsPurged) {
   ExpectNothingLost();
 }
 
+// Between the system's unmapping of a move's target and its failure, another thread's mapping may land in the hole. It
+// is not ours to write to, to purge, or to hand out, and the block that was to move is as it was, or at another place.
+TEST(FailingCalls, WhatOthersMappedIntoAHoleIsTheirs) {
+  const Watchdog watchdog;
+  constexpr std::size_t kSize = 16 * kMiB;
+  for (const bool from_end : {false, true}) {
+    for (const std::size_t offset : {std::size_t{0}, 5 * kMiB}) {
+      void* block = api::Malloc(kSize);
+      void* in_the_way = api::Malloc(8 * kMiB);
+      ASSERT_NE(nullptr, block);
+      ASSERT_NE(nullptr, in_the_way);
+      FillPattern(block, kSize, 3);
+      failing::Squat(offset, from_end);
+      void* grown = api::Realloc(block, 3 * kSize);
+      failing::None();
+      if (grown != nullptr) block = grown;
+      EXPECT_TRUE(HasPattern(block, kSize, 3));
+      const void* theirs = failing::Squatted();
+      ASSERT_NE(nullptr, theirs) << "nothing was moved";
+      EXPECT_TRUE(IsFilledWith(theirs, failing::kSquattedBytes, failing::kSquatter));
+      api::Free(block);
+      api::Free(in_the_way);
+      std::vector<void*> others;
+      for (int i = 0; i < 10; ++i) {
+        others.push_back(api::Malloc(12 * kMiB));
+        ASSERT_NE(nullptr, others.back());
+        std::memset(others.back(), 0, 12 * kMiB);
+      }
+      for (void* at : others) api::Free(at);
+      api::Trim();
+      EXPECT_TRUE(IsFilledWith(theirs, failing::kSquattedBytes, failing::kSquatter));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hz_test
