@@ -16,6 +16,8 @@ USUAL_LANES = (
     *("guard_*", "main_*", "cross128_*", "small_interleaved_*"),
     *("random_mixed_*", "dist_app", "alloc_test", "xmalloc_test"),
 )
+# Of lanes whose iteration is a block or two: with fewer, a run measures how threads begin.
+LEAST_ITERATIONS = {"ring": 50_000, "interleaved": 50_000}
 # Lane, threads, iterations per thread: chosen so that a run takes a quarter of a second, with the slowest peers a few.
 QUICK = (
     ("guard_r0", 2, 1_000_000),
@@ -91,7 +93,8 @@ def iterations(lane: Lane, mode: str, threads: int, wish: Wish) -> int | None:
     if "iterations" not in lane.definition:
         return None
     if wish.equal_work and not lane.threads and threads > min(THREADS):
-        return max(1, int(lane.definition[iterations_key(lane, mode)]) * min(THREADS) // threads)
+        own = int(lane.definition[iterations_key(lane, mode)])
+        return max(own * min(THREADS) // threads, min(own, LEAST_ITERATIONS.get(lane.family, 1)))
     return wish.iterations
 
 

@@ -68,15 +68,17 @@ def test_iterations_go_to_lanes_that_are_made_of_them(lane: Path) -> None:
 
 def test_equal_work(lane: Path) -> None:
     cells = choose(Wish(("main_r50", "solo"), threads=(1, 2, 16), equal_work=True), catalogue.read(lane), {})
-    assert [(cell.threads, cell.iterations) for cell in cells] == [(1, None), (2, None), (16, 125), (1, None)]
+    assert [(cell.threads, cell.iterations) for cell in cells] == [(1, None), (2, None), (16, 1000), (1, None)]
     with pytest.raises(LabError, match="exclude each other"):
         ids(lane, Wish(equal_work=True, iterations=7))
 
 
 def test_iterations_of_a_mode_are_what_is_shared() -> None:
-    lane = Lane("x", "interleaved", 0, ["fair", "upstream"], False, {"iterations": 800, "iterations_upstream": 80})
-    made = lane_cells([lane], Wish(threads=(16,), modes=("fair", "upstream"), equal_work=True))
-    assert [cell.iterations for cell in made] == [100, 10]
+    definition: dict[str, int | float | str] = {"iterations": 8_000_000, "iterations_upstream": 80_000}
+    for family, expected in (("interleaved", [1_000_000, 50_000]), ("blocks", [1_000_000, 10_000])):
+        lane = Lane("x", family, 0, ["fair", "upstream"], False, definition)
+        made = lane_cells([lane], Wish(threads=(16,), modes=("fair", "upstream"), equal_work=True))
+        assert [cell.iterations for cell in made] == expected
 
 
 def test_sweeps(lane: Path) -> None:
