@@ -72,6 +72,7 @@ struct Huge {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t old_bytes = usable_size(block);
     const std::size_t bytes = granules_for(size) << kGranuleShift;
+    if (bytes < old_bytes) os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
     if (Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) {
       if (bytes > old_bytes) {
         Retain::slots_out(S::global.retain, bytes - old_bytes);

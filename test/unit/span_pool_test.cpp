@@ -24,7 +24,7 @@ constexpr unsigned kMost = hz::kPage / hz::kMinAlign;
 // The pool touches no slot, so its arena need not exist.
 class SpanPoolTest : public ::testing::TestWithParam<Bin> {
  protected:
-  static constexpr std::size_t kGranules = 256;
+  static constexpr std::size_t kGranules = 512;
   static constexpr std::uintptr_t kBase = std::uintptr_t{1} << 40;
 
   SpanPoolTest() : table_(kGranules * SpanPool::kTableBytesPerGranule), pool_(std::make_unique<SpanPool::Global>()) {
@@ -174,7 +174,8 @@ TEST_F(SpanPoolTest, HomeComesBeforeCarving) {
 
 TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
   for (Bin bin = 1; bin < hz::kBins; ++bin) {
-    const std::uint32_t row = bin * 3;
+    const auto row = static_cast<std::uint32_t>(bin * 3);
+    ASSERT_LT(row, kGranules);
     SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
     const unsigned first = SpanPool::take(*pool_, bin, 0, slots_, 1).slots;
     if (first < hz::bin_slots(bin)) SpanPool::take(*pool_, bin, 0, slots_ + first, 1);

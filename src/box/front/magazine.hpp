@@ -213,7 +213,9 @@ struct Magazine {
     }
   }
 
-  static void** base(const PerThread& t, Bin bin) { return t.entries + kBase[bin]; }
+  static void** base(const PerThread& t, Bin bin) {
+    return static_cast<void**>(pointer(address(t.entries) + kBase[bin] * sizeof(void*)));  // of nobody's, too
+  }
   static unsigned length(const PerThread& t, Bin bin) {
     return static_cast<unsigned>(t.tops[bin].peek() - base(t, bin));
   }

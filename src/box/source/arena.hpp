@@ -270,17 +270,14 @@ struct Arena {
     return done ? dirty << kGranuleShift : 0;
   }
 
-  // What is left of a moved run has to become the arena's own mapping again. Its pages go: who shrinks a block does not
-  // want them back soon.
+  // What is left of a moved run has to become the arena's own mapping again.
   static bool shrink(Global& g, std::uint32_t row, std::size_t granules) {
     const std::size_t left = g.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
-    void* const start = pointer(at(g, tail));
     const bool moved = g.runs.rows[row].seam;
-    const bool fresh = moved ? os::remap_fresh(start, left << kGranuleShift) : os::purge(start, left << kGranuleShift);
-    if (moved && !fresh) return false;
+    if (moved && !os::remap_fresh(pointer(at(g, tail)), left << kGranuleShift)) return false;
     g.runs.mark_used(row, granules);
-    return give(g, tail, left, fresh), true;
+    return give(g, tail, left, moved), true;
   }
 
   // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.
