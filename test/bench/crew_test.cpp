@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "../unit/sanitizers.hpp"
+#include "../support/sanitizers.hpp"
 #include "support/mapping.hpp"
 
 namespace hz::bench {

@@ -23,7 +23,7 @@
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
-#include "unit/sanitizers.hpp"
+#include "support/sanitizers.hpp"
 
 #ifdef HZ_TSAN
 // A child of fork starts its own background purger; without this ThreadSanitizer ends any child that starts a thread.

@@ -21,6 +21,7 @@
 #include "death/bug.hpp"
 #include "support/child.hpp"
 #include "support/pattern.hpp"
+#include "support/sanitizers.hpp"
 
 namespace hz_test {
 
@@ -112,11 +113,20 @@ std::string ExpectedReports(const std::string& announced, const Bug& bug, bool f
 // Nothing of the heap is where such a write goes.
 bool HurtsNothing(const Bug& bug) { return KeepsNothingInSlots() && std::strncmp(bug.code, "E06", 3) == 0; }
 
+// ThreadSanitizer does not know our barrier, so there is none, and a trim does not reach what another thread caches.
+bool IsSeenOnlyByABarrier(const Bug& bug) {
+  return kThreadSanitizer && SeesSecondFreesLate() && std::strstr(bug.name, "Remote") != nullptr;
+}
+
 class Committed : public ::testing::Test {
  public:
   explicit Committed(const Bug& bug) : bug_(bug) {}
 
  protected:
+  void SetUp() override {
+    if (IsSeenOnlyByABarrier(bug_)) GTEST_SKIP() << "not without a barrier on all threads";
+  }
+
   const Bug& bug_;
 };
 

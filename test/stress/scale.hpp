@@ -12,33 +12,9 @@
 #include <cstring>
 #include <random>
 
+#include "support/sanitizers.hpp"
+
 namespace hz_test {
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool kThreadSanitizer = true;
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kAddressSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool kAddressSanitizer = true;
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-
-inline constexpr bool kSanitized = kThreadSanitizer || kAddressSanitizer;
 
 inline std::uint64_t NumberFrom(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);

@@ -12,8 +12,8 @@
 
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
+#include "support/sanitizers.hpp"
 #include "unit/again.hpp"
-#include "unit/sanitizers.hpp"
 
 namespace hz_test {
 namespace {
