@@ -83,7 +83,7 @@ struct Heap {
     } else {
       slot = allocate(bin, bytes, 1, zeroed);
     }
-    if (slot != nullptr && !zeroed) bin == kHugeBin ? H::clear(slot, bytes) : (void)std::memset(slot, 0, bytes);
+    if (slot != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(slot))) std::memset(slot, 0, bytes);
     return slot;
   }
 
@@ -232,7 +232,7 @@ struct Heap {
   // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here on.
   static void free_whole(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(!Guard::claim(t.guard, block, bin))) return free_slow(block);
-    Route::bind(S::global.route, address(block), kPage, bin, t.owner);
+    Loose<Line>::own(t, bin, block);
     take_in(t, bin, block);
   }
 

@@ -51,10 +51,9 @@ struct Huge {
     Home<Line>::purge_if_due(t);
   }
 
-  // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid for.
-  static void clear(void* block, std::size_t size) {
-    if (!os::purge(block, usable_size(block))) __builtin_memset(block, 0, size);
-  }
+  // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid for. False:
+  // the system does not take its pages.
+  static bool cleared(void* block) { return os::purge(block, usable_size(block)); }
 
   static std::size_t usable_size(const void* block) {
     return Source::granules(S::global.source, address(block)) << kGranuleShift;

@@ -34,11 +34,15 @@ struct Loose {
     if (bundle.count != 0 || !may_wait(bin)) return bundle;
     bundle = Central::take(S::global.central, owner, bin, want);
     if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
-    if constexpr (Remote::kDirect) {  // whoever takes a slot that is all of its span owns it
-      for (unsigned i = 0; i < bundle.count; ++i)
-        Route::bind(S::global.route, address(bundle.slots[i]), kPage, bin, t.owner);
+    if constexpr (Remote::kDirect) {
+      for (unsigned i = 0; i < bundle.count; ++i) own(t, bin, bundle.slots[i]);
     }
     return bundle;
+  }
+
+  // Of a slot that is all of its span: whoever takes it owns it.
+  static void own(const Thread& t, Bin bin, const void* slot) {
+    Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
   }
 
   static void put(Thread& t, Bin bin, Bundle& bundle) {

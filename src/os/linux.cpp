@@ -44,7 +44,7 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   return pointer(start);
 }
 
-constinit HugePages huge_pages = HugePages::kAsTheSystemSays;
+constinit HugePages huge_pages = HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
 
 // All of the range alike, or pieces of it could not become one mapping again.
 void* advised(void* at, std::size_t bytes) {

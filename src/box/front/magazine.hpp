@@ -111,7 +111,7 @@ struct Magazine {
   static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
     void** top = t.tops[bin].peek();
     __builtin_memcpy(top, bundle.slots, bundle.count * sizeof(void*));
-    std::atomic_signal_fence(std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_release);  // as in put
     t.tops[bin].set(top + bundle.count);
     t.room[bin].add(-static_cast<std::int32_t>(bundle.count));
   }
