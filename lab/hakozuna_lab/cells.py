@@ -5,7 +5,6 @@ that together are a sweep. Numbers only; report.py formats and plots.py draws th
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -94,10 +93,9 @@ def sweeps(groups: Iterable[dict[int, CellRows]]) -> list[Sweep]:
     found = []
     for cells in groups:
         if len(cells) >= SWEEP:
-            names = [one.cell.name for one in cells.values()]
-            # guard_r0, guard_r50, guard_r90: guard
-            letters = takewhile(lambda column: len(set(column)) == 1, zip(*names, strict=False))
-            title = re.sub("_r?$", "", "".join(column[0] for column in letters))
+            names = [one.cell.name for _, one in sorted(cells.items())]
+            # main_local0, main_interleaved_r50, main_interleaved_r90: main_interleaved
+            title = names[0] if len(set(names)) == 1 else re.sub(r"_r\d+$", "", names[-1])
             found.append(Sweep(title, dict(sorted(cells.items()))))
     return found
 

@@ -185,7 +185,8 @@ def heat_color(cell: Heat) -> str:
 
 def heat(title: str, rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], Heat]) -> Figure:
     """A table of ratios; a pair without a ratio is marked with a dash."""
-    left, top, wide, high = 2.0, 1.05, 0.62, 0.21
+    left = max(2.0, 0.15 + 0.075 * max(map(len, rows), default=0))  # inches, and of one letter
+    top, wide, high = 1.05, 0.62, 0.21
     width, height = left + wide * len(columns) + 0.3, top + high * len(rows) + 0.05
     figure = Figure(figsize=(max(width, WIDTH), height))
     axes = figure.add_axes((0, 0, 1, 1))

@@ -2,8 +2,8 @@
 //
 // Size classes: steps of 16 bytes to 128, then eight per doubling to 16 KiB and four to 4 MiB. Waste inside a block is
 // at most 1/9 of it, above 16 KiB 1/5, most of which is pages that nobody touches. Bin 0 means "nothing", so that a
-// zero tag is never a class. Used by every box; the hot lookup is one load from a table of 2 KiB (no branch on the
-// size, which mixes unpredictably), the scan is for what lies above.
+// zero tag is never a class. Used by every box; the hot lookup is one load from a table of 8 KiB (no branch on the
+// size, which mixes unpredictably; as much of it is in use as sizes are), the scan is for what lies above.
 //
 //   16-byte slots ... 64 KiB: one granule per span, floor(64 KiB / slot) slots
 //   above 64 KiB ... 4 MiB:   one slot per span of whole granules
@@ -22,7 +22,7 @@ using Bin = std::size_t;  // the machine word: it indexes without a further inst
 inline constexpr std::size_t kSmallMax = 2 * kKiB;
 inline constexpr std::size_t kMediumMax = 64 * kKiB;
 inline constexpr std::size_t kLargeMax = 4 * kMiB;
-inline constexpr std::size_t kTableMax = 32 * kKiB;
+inline constexpr std::size_t kTableMax = 128 * kKiB;
 inline constexpr std::size_t kMinAlign = 16;
 
 // Eight classes per doubling from kFineMin to here. At kFineMin there would be four everywhere.
@@ -101,7 +101,7 @@ HZ_INLINE constexpr bool is_slot_start(Bin bin, unsigned offset) {
 // The smallest class whose slots all lie on multiples of `alignment` (at most one granule); kHugeBin if none.
 HZ_INLINE constexpr Bin aligned_bin(std::size_t size, std::size_t alignment) {
   if (size <= kMediumMax && alignment <= kGranule) {
-    Bin bin = scan_bin(size < alignment ? alignment : size);
+    Bin bin = kClasses.bin_of[((size < alignment ? alignment : size) - 1) / kMinAlign];
     while ((bin_size(bin) & (alignment - 1)) != 0) ++bin;  // ends at a power of two, at most seven steps away
     return bin;
   }

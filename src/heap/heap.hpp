@@ -88,7 +88,7 @@ struct Heap {
   }
 
   // `alignment` is a power of two up to kMaxAlignment.
-  static void* aligned(std::size_t alignment, std::size_t size) {
+  HZ_INLINE static void* aligned(std::size_t alignment, std::size_t size) {
     if (size > PTRDIFF_MAX) return nullptr;
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);

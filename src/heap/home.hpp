@@ -27,7 +27,7 @@ struct Home {
     void* slots[kStep];
     std::uintptr_t emptied[kStep];
     while (const unsigned n = bundle.take(slots, kStep)) {
-      const Given given = Pool::give(S::global.pool, bin, slots, n, emptied, slots);
+      const Given given = Pool::give(S::shelves.pool, bin, slots, n, emptied, slots);
       Retain::slots_home(S::global.retain, given.kept * bin_size(bin));
       for (unsigned i = 0; i < given.rejected; ++i) Guard::report(Fault::kDoubleFree, slots[i], bin, Line::kName);
       for (unsigned i = 0; i < given.emptied; ++i) retire(t, bin, emptied[i]);

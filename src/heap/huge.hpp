@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is freed keeps
-// its pages for the next one while retention lets it, else they go back with it. Growing moves pages, not bytes. Called
-// from the slow paths of heap.hpp with the thread's lock held.
+// its pages for the next one while retention lets it, else they go back with it. Growing moves pages, not bytes, to
+// where there are none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
 #include "heap/refill.hpp"
@@ -40,14 +40,9 @@ struct Huge {
   }
 
   static void free(Thread& t, void* block) {
-    const std::uintptr_t at = address(block);
     const std::size_t bytes = usable_size(block);
-    leave(t, at, bytes);
-    if (may_stay(block, bytes)) {
-      Source::release(S::global.source, at, false);
-    } else {
-      give_back(block, bytes, false);
-    }
+    leave(t, address(block), bytes);
+    release(block, bytes);
     Home<Line>::purge_if_due(t);
   }
 
@@ -86,6 +81,13 @@ struct Huge {
   }
 
  private:
+  static void release(void* block, std::size_t bytes) {
+    if (may_stay(block, bytes)) {
+      Source::release(S::global.source, address(block), false);
+    } else {
+      give_back(block, bytes, false);
+    }
+  }
   static bool may_stay(const void* block, std::size_t bytes) {
     return Source::dirty_bytes(S::global.source) + bytes <= Retain::dirty_limit(S::global.retain) &&
            !Source::in_pieces(S::global.source, address(block));
@@ -106,7 +108,9 @@ struct Huge {
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
     Move move;
-    if (!zeroed && !os::purge(to, kept)) {  // what moves has to meet zeros, or nobody can tell where a move stopped
+    // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are some, bytes
+    // are: those pages and the old ones would have to be faulted in again.
+    if (!zeroed) {
       __builtin_memcpy(to, block, kept);
     } else if (!move_pieces(block, to, kept, move) && !gathered(block, to, kept, move)) {
       abandon(t, to, move.done);
@@ -115,7 +119,11 @@ struct Huge {
       __builtin_memcpy(to, block, kept);
     }
     leave(t, address(block), old_bytes);
-    give_back(block, old_bytes, move.done == old_bytes && !move.copied);
+    if (move.done == 0) {
+      release(block, old_bytes);
+    } else {
+      give_back(block, old_bytes, move.done == old_bytes && !move.copied);
+    }
     Home<Line>::purge_if_due(t);
     return to;
   }

@@ -39,7 +39,7 @@ struct Judge {
 
   HZ_COLD static void refuse(Fault fault, const void* block, Bin bin) {
     if (fault == Fault::kInterior && bin == 0) {
-      bin = Line::Pool::bin_at(S::global.pool, Source::start(S::global.source, address(block)), address(block));
+      bin = Line::Pool::bin_at(S::shelves.pool, Source::start(S::global.source, address(block)), address(block));
     }
     Guard::report(fault, block, bin, Line::kName);
   }
@@ -52,8 +52,8 @@ struct Judge {
     const std::uintptr_t start = Source::start(S::global.source, address(block));
     if (start == 0) return Fault::kNotAllocated;
     const bool huge = Route::bin(Route::find(S::global.route, start)) == kHugeBin;
-    return huge || Line::Pool::bin_at(S::global.pool, start, address(block)) != 0 ? Fault::kInterior
-                                                                                  : Fault::kNotAllocated;
+    return huge || Line::Pool::bin_at(S::shelves.pool, start, address(block)) != 0 ? Fault::kInterior
+                                                                                   : Fault::kNotAllocated;
   }
 };
 

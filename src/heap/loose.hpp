@@ -32,7 +32,7 @@ struct Loose {
   static Bundle take(Thread& t, unsigned owner, Bin bin, unsigned want) {
     Bundle bundle = collect(t, owner, bin, want);
     if (bundle.count != 0 || !may_wait(bin)) return bundle;
-    bundle = Central::take(S::global.central, owner, bin, want);
+    bundle = Central::take(S::shelves.central, owner, bin, want);
     if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
     if constexpr (Remote::kDirect) {
       for (unsigned i = 0; i < bundle.count; ++i) own(t, bin, bundle.slots[i]);
@@ -48,7 +48,7 @@ struct Loose {
   static void put(Thread& t, Bin bin, Bundle& bundle) {
     if (may_wait(bin) && Retain::may_wait(S::global.retain)) {
       const unsigned count = bundle.count;
-      Central::give(S::global.central, t.owner, bin, bundle);
+      Central::give(S::shelves.central, t.owner, bin, bundle);
       Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
       if (bundle.count == 0) return;
     }
@@ -67,15 +67,15 @@ struct Loose {
   static void vacate_all(Thread& t) {
     for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) vacate(t, owner);
     if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
-    Central::shrink(S::global.central);
-    Remote::shrink(S::global.remote, S::global.owners.end());
+    Central::shrink(S::shelves.central);
+    Remote::shrink(S::shelves.remote, S::global.owners.end());
   }
 
   // What strangers sent without an outbox, beyond what the owner wants: some of it goes on, so that spans come to be
   // empty and other threads have it; more each time, as long as more is left.
   static void catch_up(Thread& t, Bin bin) {
     if constexpr (Remote::kDirect) {
-      pass_on(t, t.owner, bin, Remote::budget(S::global.remote, t.remote, t.owner, bin));
+      pass_on(t, t.owner, bin, Remote::budget(S::shelves.remote, t.remote, t.owner, bin));
       pass_on(t, t.owner, Remote::next_bin(t.remote), kBatch);
       // Of spans whose owner is gone: at home, they find a new one.
       pass_on(t, Remote::kOrphans, bin, kBatch);
@@ -89,7 +89,7 @@ struct Loose {
   // The same for everybody's, when it has waited for a beat of the purger.
   static void sweep_up(Thread& t) {
     if constexpr (Remote::kDirect) {
-      if (Remote::something_waits(S::global.remote)) vacate_all(t);
+      if (Remote::something_waits(S::shelves.remote)) vacate_all(t);
     }
   }
 
@@ -118,8 +118,9 @@ struct Loose {
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
       room = relieve_list(t, t.owner, (at + i) % kBins, room);
-    for (unsigned i = 0; i < kLooks && room != 0; ++i) {
-      const unsigned list = (at + i) % lists();
+    const unsigned all = lists();
+    for (unsigned i = 0; i < (all < kLooks ? all : kLooks) && room != 0; ++i) {
+      const unsigned list = (at + i) % all;
       room = relieve_list(t, list / kBins, list % kBins, room);
     }
     return kMost - room;
@@ -153,7 +154,7 @@ struct Loose {
   static bool may_wait(Bin bin) { return !Remote::kDirect || bin_slots(bin) == 1; }
 
   static Bundle collect(Thread& t, unsigned owner, Bin bin, unsigned want) {
-    Bundle bundle = Remote::collect(S::global.remote, owner, bin, want);
+    Bundle bundle = Remote::collect(S::shelves.remote, owner, bin, want);
     if (bundle.count == 0) return bundle;
     Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
     if constexpr (Remote::kDirect) return arrived(t, bin, bundle);  // was never counted as loose

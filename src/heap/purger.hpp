@@ -63,11 +63,12 @@ struct Purger {
   static void run() {
     S::tls.heap = &S::shared;  // what the C library allocates for this thread
     unsigned quiet_ticks = 0;
-    for (;;) {
+    for (unsigned number = 1;; ++number) {
       os::wait_at_most(word(), S::kPurgerRuns, Background::kTickMilliseconds);
-      quiet_ticks = tick() ? quiet_ticks + 1 : 0;
-      if (!Background::at_rest(quiet_ticks)) continue;
-      if (ended()) return;
+      quiet_ticks = tick(number) ? quiet_ticks + 1 : 0;
+      const bool at_rest = Background::at_rest(quiet_ticks);
+      if (ended(at_rest)) return;
+      if (!at_rest) continue;
       sleep();
       quiet_ticks = 0;
     }
@@ -76,21 +77,27 @@ struct Purger {
   static const std::uint32_t* word() { return reinterpret_cast<const std::uint32_t*>(&S::global.purger); }
 
   // Whether there was nothing to do.
-  static bool tick() {
-    const bool idle = look_at_threads();
+  static bool tick(unsigned number) {
+    bool idle = false;
+    {
+      const Hold list(S::global.threads_lock);
+      const bool still = Background::is_still(ticks_unchanged());
+      if (!still && !Background::tidies(number)) return false;
+      idle = take_back(still);
+    }
     const Hold hold(S::shared.lock);
     return B::tidy(S::shared, idle);
   }
 
   // Takes back what idle threads cache, and, when the heap has shrunk, what busy ones do: much of it may be of sizes
-  // that they no longer use. Whether all threads are idle. Where there is no barrier they keep it.
-  static bool look_at_threads() {
+  // that they no longer use. Whether all threads are idle. Where there is no barrier they keep it. With the list's
+  // lock.
+  static bool take_back(bool still) {
     bool idle = true;
     unsigned looked = 0;
-    const Hold list(S::global.threads_lock);
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
-      const bool busy = !is_idle(*t);
+      const bool busy = !still && !Background::is_idle(t->same);
       if (busy) idle = false;
       if (busy && !has_outgrown(*t)) continue;
       if (++looked <= kRevokedPerTick && Revocation<Line>::revoke(*t)) t->highest = 0;
@@ -98,11 +105,17 @@ struct Purger {
     return idle && looked <= kRevokedPerTick;
   }
 
-  static bool is_idle(Thread& t) {
-    const std::uint64_t now = Line::Front::signature(t.front) + Line::Remote::outbox_bytes(t.remote);
-    t.same = now == t.signature ? t.same + 1 : 0;
-    t.signature = now;
-    return Background::is_idle(t.same);
+  // Of every thread, noted in its `same`; the least of them is returned.
+  static unsigned ticks_unchanged() {
+    unsigned least = ~0U;
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
+      if (t->revoked.peek()) continue;
+      const std::uint64_t now = Line::Front::signature(t->front) + Line::Remote::outbox_bytes(t->remote);
+      t->same = now == t->signature ? t->same + 1 : 0;
+      t->signature = now;
+      if (t->same < least) least = t->same;
+    }
+    return least;
   }
 
   static bool has_outgrown(Thread& t) {
@@ -111,24 +124,27 @@ struct Purger {
     return Background::outgrown(out, t.highest);
   }
 
-  static bool ended() {
+  // At once when every thread that used the heap has ended: it must not be what keeps the process alive.
+  static bool ended(bool at_rest) {
     const Hold list(S::global.threads_lock);
-    if (Background::worth(least_held())) return false;
+    if (S::global.threads != nullptr && (!at_rest || Background::worth(least_held()))) return false;
     S::global.purger.store(S::kNoPurger, std::memory_order_relaxed);
     return true;
   }
 
-  // Until a thread comes back or is born. Whoever comes back before the barrier is seen here; whoever comes later sees
-  // that we sleep.
+  // Until a thread comes back or is born, or the last one ends. Whoever comes back before the barrier is seen here;
+  // whoever comes later sees that we sleep.
   static void sleep() {
     std::atomic<std::uint32_t>& purger = S::global.purger;
     purger.store(S::kPurgerSleeps, std::memory_order_relaxed);
-    if (!os::barrier_on_all_threads() || !all_revoked()) purger.store(S::kPurgerRuns, std::memory_order_relaxed);
+    if (!os::barrier_on_all_threads() || !all_sleep()) purger.store(S::kPurgerRuns, std::memory_order_relaxed);
     while (purger.load(std::memory_order_relaxed) == S::kPurgerSleeps) os::wait_on(word(), S::kPurgerSleeps);
   }
 
-  static bool all_revoked() {
+  // Whether there are threads, and all of them revoked.
+  static bool all_sleep() {
     const Hold list(S::global.threads_lock);
+    if (S::global.threads == nullptr) return false;
     for (const Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (!t->revoked.peek()) return false;
     }

@@ -32,13 +32,15 @@ struct Boundary {
 
   static constexpr unsigned kAll = L::kAll;
   static constexpr unsigned kBatch = L::kBatch;
-  static constexpr unsigned kDeniedPerTake = 16;
+  static constexpr unsigned kDeniedPerTake = 16, kDeniedPerVerdict = 256;
+  static constexpr std::uint64_t kBusyMicroseconds = 2000, kCalmMicroseconds = 50000;  // for so many denials
   static constexpr unsigned kKeepers = 256;
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
     Observe::count(t.observe, Event::kRefill, 1);
     grow_capacity(t, bin);
+    look_at_one(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
     if (void* slot = stock(t, bin, Remote::recall(t.remote, bin, want))) return slot;
     void* waiting = stock(t, bin, L::take(t, t.owner, bin, want));
@@ -61,6 +63,7 @@ struct Boundary {
   static void flush(Thread& t, Bin bin, void* slot) {
     Observe::count(t.observe, Event::kFlush, 1);
     grow_capacity(t, bin);
+    look_at_one(t, bin);
     const unsigned capacity = Front::capacity(t.front, bin);
     const unsigned count = Front::count(t.front, bin);
     if (count >= capacity) {
@@ -120,7 +123,7 @@ struct Boundary {
       if (parcel.slots.count != 0 && may_wait_for(parcel.owner)) {
         const unsigned count = parcel.slots.count;
         Retain::loose_added(S::global.retain, count * bin_size(parcel.bin));
-        Remote::send(S::global.remote, t.owner, parcel);
+        Remote::send(S::shelves.remote, t.owner, parcel);
         if (parcel.slots.count != 0) Retain::loose_taken(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
         Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
       }
@@ -151,41 +154,66 @@ struct Boundary {
   }
 
   // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
-  // of its own now and then, so that what the thread no longer uses does not hold the budget for ever.
+  // of its own now and then, so that what the thread no longer uses does not hold the budget for ever; and the budget
+  // follows how often that happens.
   static void grow_capacity(Thread& t, Bin bin) {
     const unsigned capacity = Front::capacity(t.front, bin);
     const unsigned next = capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity);
     if (next <= capacity) return;
     const std::size_t more = (next - capacity) * bin_size(bin);
-    if (t.capacity_bytes + more <= thread_budget()) {
+    if (t.capacity_bytes + more <= thread_budget(t)) {
       Front::set_capacity(t.front, bin, next);
       t.capacity_bytes += more;
       Retain::bins_grown(S::global.retain, more);
     } else if (++t.denied % kDeniedPerTake == 0) {
+      if (t.denied % kDeniedPerVerdict == 0) adapt_budget(t);
       shrink_next(t, bin);
     }
   }
 
-  static std::size_t thread_budget() {
+  // What the user said, or what the thread has come to, but no more than its share of a small container.
+  static std::size_t thread_budget(const Thread& t) {
     const std::size_t asked = S::global.thread_budget.load(std::memory_order_relaxed);
     if (asked != 0) return asked;
     const std::size_t share = Source::thread_share(S::global.source);
-    return share < Line::kThreadCacheBytes ? share : Line::kThreadCacheBytes;
+    return share < t.budget ? share : t.budget;
+  }
+
+  // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the boundary.
+  static void adapt_budget(Thread& t) {
+    const std::uint64_t now = os::thread_microseconds();
+    const std::uint64_t spent = now - t.verdict_at;
+    t.verdict_at = now;
+    if (spent < kBusyMicroseconds && t.budget < Line::kThreadCacheMost) t.budget *= 2;
+    if (spent > kCalmMicroseconds && t.budget > Line::kThreadCacheBytes) t.budget /= 2;
   }
 
   static void shrink_next(Thread& t, Bin except) {
     for (unsigned looked = 0; looked < kBins; ++looked) {
       const Bin bin = ++t.victim % kBins;
-      const unsigned capacity = Front::capacity(t.front, bin);
-      if (bin == except || capacity == 0) continue;
-      const unsigned less = capacity / 2;
-      Front::set_capacity(t.front, bin, less);
-      t.capacity_bytes -= (capacity - less) * bin_size(bin);
-      Retain::bins_shrunk(S::global.retain, (capacity - less) * bin_size(bin));
-      const unsigned count = Front::count(t.front, bin);
-      if (count > less) drain(t, bin, count - less, false);
-      return;
+      if (bin == except || Front::capacity(t.front, bin) == 0) continue;
+      return shrink(t, bin);
     }
+  }
+  static void shrink(Thread& t, Bin bin) {
+    const unsigned capacity = Front::capacity(t.front, bin);
+    const unsigned less = capacity / 2;
+    Front::set_capacity(t.front, bin, less);
+    t.capacity_bytes -= (capacity - less) * bin_size(bin);
+    Retain::bins_shrunk(S::global.retain, (capacity - less) * bin_size(bin));
+    const unsigned count = Front::count(t.front, bin);
+    if (count > less) drain(t, bin, count - less, false);
+  }
+
+  // Each crossing for a bin that caches looks at one bin in turn. If it is as it was the last time, the thread does not
+  // use it, and half of it goes: a program that goes on to other sizes takes its memory along. (As tcmalloc's low-water
+  // marks, without a mark on the hot path.)
+  static void look_at_one(Thread& t, Bin except) {
+    if (Front::capacity(t.front, except) == 0) return;  // a size that never fits would make all others look idle
+    t.looked_at = t.looked_at % (kBins - 1) + 1;
+    const Bin bin = t.looked_at;
+    if (bin != except && Front::glance(t.front, bin) == t.seen[bin] && Front::count(t.front, bin) != 0) shrink(t, bin);
+    t.seen[bin] = Front::glance(t.front, bin);
   }
 
   // First slot to the caller, the rest into the bin; nullptr if the chain is empty.
@@ -203,7 +231,7 @@ struct Boundary {
 
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
     void* slots[kBatch];
-    const Taken taken = Pool::take(S::global.pool, bin, keeper(t), slots, want < kBatch ? want : kBatch);
+    const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), slots, want < kBatch ? want : kBatch);
     if (taken.slots == 0) return nullptr;
     Retain::slots_out(S::global.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) bind(t, bin, taken);
@@ -248,7 +276,7 @@ struct Boundary {
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {
     const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.insists = reclaimed});
     if (run.at == 0) return false;
-    Pool::adopt(S::global.pool, run.at, bin, keeper(t), run.zeroed);
+    Pool::adopt(S::shelves.pool, run.at, bin, keeper(t), run.zeroed);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
     return true;
   }

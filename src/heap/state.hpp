@@ -57,23 +57,32 @@ struct State {
     bool alive = false;
     unsigned owner = 0;
     unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
-    std::size_t capacity_bytes = 0;   // sum over the bins of capacity * size, within the budget
-    OwnerWord<Local*> local;          // of the thread while it lives; null for the dead
-    OwnerWord<bool> deferring;        // the owner is at its outbox without the lock
-    OwnerWord<bool> revoked;          // it caches nothing and sees `empty`: see heap/revoke.hpp
-    std::uint64_t signature = 0;      // for the purger: as it looked last ...
-    unsigned same = 0;                // ... how often in a row ...
-    std::size_t highest = 0;          // ... and the most bytes out of spans since its cache was last taken
+    Bin looked_at = 0;                // see Boundary::look_at_one
+    std::uint16_t seen[kBins] = {};
+    std::size_t budget = Line::kThreadCacheBytes;  // see Boundary::adapt_budget
+    std::uint64_t verdict_at = 0;
+    std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
+    OwnerWord<Local*> local;         // of the thread while it lives; null for the dead
+    OwnerWord<bool> deferring;       // the owner is at its outbox without the lock
+    OwnerWord<bool> revoked;         // it caches nothing and sees `empty`: see heap/revoke.hpp
+    std::uint64_t signature = 0;     // for the purger: as it looked last ...
+    unsigned same = 0;               // ... how often in a row ...
+    std::size_t highest = 0;         // ... and the most bytes out of spans since its cache was last taken
     Thread* next = nullptr;
     Thread* previous = nullptr;
   };
   static_assert(sizeof(Thread) <= Line::kThreadBytes, "the line promises to keep a thread's state small");
 
-  struct Global {
-    typename Line::Route::Global route;
+  // Where threads meet, by class and by owner. All zero at first, and apart from what is not, so that a page of it is
+  // touched when something in it is used.
+  struct Shelves {
     typename Line::Remote::Global remote;
     typename Line::Central::Global central;
     typename Line::Pool::Global pool;
+  };
+
+  struct Global {
+    typename Line::Route::Global route;
     typename Line::Source::Global source;
     typename Line::Retain::Global retain;
 
@@ -105,6 +114,7 @@ struct State {
   };
 
   static inline constinit Global global;
+  static inline constinit Shelves shelves;
   static inline constinit Thread empty;
   static inline constinit Thread shared;
   static inline constinit typename Line::Front::Store shared_store{};

@@ -25,8 +25,9 @@ struct Stats {
       for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add(*t, sums, cached);
       for (Thread* t = g.orphans; t != nullptr; t = t->next) add(*t, sums, cached);
       add(S::shared, sums, cached);
-      out.bytes_metadata = sizeof(typename S::Global) + g.thread_memory + g.owners.chunk_bytes() +
-                           Line::Central::metadata_bytes(g.central) + Line::Remote::metadata_bytes(g.remote);
+      out.bytes_metadata = sizeof(typename S::Global) + sizeof(typename S::Shelves) + g.thread_memory +
+                           g.owners.chunk_bytes() + Line::Central::metadata_bytes(S::shelves.central) +
+                           Line::Remote::metadata_bytes(S::shelves.remote);
     }
     if constexpr (Line::Remote::kDirect) cached += at(sums, Event::kBytesSent) - at(sums, Event::kBytesCollected);
     out.counting = g.counting.load(std::memory_order_relaxed) ? 1 : 0;

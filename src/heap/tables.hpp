@@ -31,7 +31,8 @@ consteval std::size_t dense_bytes() {
 template <class Line>
 struct Tables {
   using Source = typename Line::Source;
-  using Global = typename State<Line>::Global;
+  using S = State<Line>;
+  using Global = typename S::Global;
 
   static constexpr std::size_t kRoute = table_bytes<typename Line::Route>();
   static constexpr std::size_t kGuard = table_bytes<typename Line::Guard>();
@@ -41,23 +42,24 @@ struct Tables {
   // Of these, what is touched where blocks are not of the smallest.
   static constexpr std::size_t kUsualBytesPerGranule = kBytesPerGranule - dense_bytes<typename Line::Guard>();
 
-  // The source is open; the route opens itself last, when everything else is ready.
+  // The source is open; the route opens itself last, when everything else is ready. Tables that say nothing of a free
+  // granule are the source's shadows: their pages may go back with its own.
   static void open(Global& g) {
     const std::uintptr_t base = Source::base(g.source);
     const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
     std::uintptr_t at = Source::tables(g.source) + granules * kRoute;
     if constexpr (kGuard != 0) {
       Line::Guard::open(base, at, granules);
-      // What these tables say of a free granule is nothing, so their pages may go back with its own.
       Source::shadow(g.source, at, Line::Guard::kDenseBytes, false);  // touched under the smallest slots alone
       Source::shadow(g.source, at + granules * Line::Guard::kDenseBytes, Line::Guard::kWideBytes, true);
-      Source::shadow(g.source, at + granules * kGuard, Line::Pool::kBitmapBytes, true);
     }
     at += granules * kGuard;
-    Line::Pool::open(g.pool, base, at, granules);
+    Line::Pool::open(S::shelves.pool, base, at, granules);
+    Source::shadow(g.source, at, Line::Pool::kBitmapBytes, true);
+    Source::shadow(g.source, at + granules * Line::Pool::kBitmapBytes, kPool - Line::Pool::kBitmapBytes, true);
     at += granules * kPool;
     if constexpr (kRemote != 0) {
-      Line::Remote::open(g.remote, base, at, granules);
+      Line::Remote::open(S::shelves.remote, base, at, granules);
       Source::shadow(g.source, at, Line::Remote::kBitmapBytes, true);
     }
   }

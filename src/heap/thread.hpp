@@ -174,7 +174,7 @@ struct Threads {
   }
 
   static void join_remote(Thread& t) {
-    if constexpr (Line::Remote::kDirect) Line::Remote::join(t.remote, S::global.remote);
+    if constexpr (Line::Remote::kDirect) Line::Remote::join(t.remote, S::shelves.remote);
   }
 
   // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
@@ -190,7 +190,7 @@ struct Threads {
     t.revoked.set(false);
   }
 
-  // It sleeps while every thread is revoked.
+  // It sleeps while there are threads and every one is revoked.
   static void wake_purger() {
     std::atomic<std::uint32_t>& purger = S::global.purger;
     std::uint32_t expected = S::kPurgerSleeps;
@@ -206,7 +206,7 @@ struct Threads {
     if (g.threads != nullptr) g.threads->previous = &t;
     g.threads = &t;
     g.owners.joined(t.owner);
-    if constexpr (Line::Remote::kDirect) Line::Remote::open_queues(g.remote, t.owner);
+    if constexpr (Line::Remote::kDirect) Line::Remote::open_queues(S::shelves.remote, t.owner);
     g.thread_count.fetch_add(1, std::memory_order_relaxed);
   }
   static void delist(typename S::Global& g, Thread& t) {
@@ -229,10 +229,11 @@ struct Threads {
     }
     const Hold hold(S::global.threads_lock);
     delist(S::global, *t);
+    if (S::global.threads == nullptr) wake_purger();  // it ends
     // Heirs that leave together each see the other.
     if (S::global.owners.threads(t->owner) == 0) {
       const Hold shared(S::shared.lock);
-      if constexpr (Line::Remote::kDirect) Line::Remote::close_queues(S::global.remote, t->owner);
+      if constexpr (Line::Remote::kDirect) Line::Remote::close_queues(S::shelves.remote, t->owner);
       Loose<Line>::vacate(S::shared, t->owner);
       Home<Line>::purge_if_due(S::shared);
     }
@@ -274,7 +275,7 @@ struct Threads {
     for (Thread* t = g.threads; t != nullptr;) {
       Thread* next = t->next;
       if (t != S::tls.heap) {
-        if constexpr (Line::Remote::kDirect) Line::Remote::finish(g.remote, t->remote);
+        if constexpr (Line::Remote::kDirect) Line::Remote::finish(S::shelves.remote, t->remote);
         delist(g, *t);
         t->alive = false;
         t->local.set(nullptr);

@@ -22,10 +22,10 @@ namespace hz {
 struct Hakozuna {
   static constexpr const char* kName = "hakozuna";
 
-  static constexpr std::size_t kBinBytes = 2 * kMiB;
+  static constexpr std::size_t kBinBytes = 4 * kMiB;
   static constexpr unsigned kBinSlots = 256;
-  static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
-  static constexpr std::size_t kThreadBytes = 2 * kKiB;
+  static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 32 * kMiB;
+  static constexpr std::size_t kThreadBytes = 2304;
 
   using Route = ByteTag;
   using Policy = Frozen<Hakozuna>;

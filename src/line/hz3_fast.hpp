@@ -17,7 +17,7 @@ struct Hz3Fast {
   static constexpr std::size_t kParcelBytes = 64 * kKiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 256;
-  static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
+  static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 32 * kMiB;
   static constexpr std::size_t kThreadBytes = 48 * kKiB;
 
   using Route = PageTag;

@@ -28,7 +28,7 @@ struct Hz4 {
   static constexpr std::size_t kBatchBytes = 4 * kMiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 128;
-  static constexpr std::size_t kThreadCacheBytes = 8 * kMiB;
+  static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 32 * kMiB;
   static constexpr std::size_t kThreadBytes = 8 * kKiB;
 
   using Route = PageHeader;

@@ -26,9 +26,9 @@ struct Hz8 {
   static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 64;
-  static constexpr std::size_t kThreadCacheBytes = 2 * kMiB;
+  static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = kThreadCacheBytes;
   static constexpr std::size_t kSentBytes = 128 * kKiB;
-  static constexpr std::size_t kThreadBytes = 2 * kKiB;
+  static constexpr std::size_t kThreadBytes = 2304;
   // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.
   static constexpr Preset kPresets[] = {
       {.name = "large_direct", .thread_cache = 8 * kMiB, .retain = 200, .floor = 32 * kMiB}};
@@ -41,7 +41,7 @@ struct Hz8 {
   using Pool = BasicSpanPool<false>;
   using Source = Arena;
   using Retain = KeepRefill;
-  using Background = hz::Background;
+  using Background = PromptBackground;
   using Guard = SlotState<Hz8>;
   using Observe = Counters;
 };

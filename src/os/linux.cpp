@@ -159,6 +159,13 @@ std::uint64_t random_word() {
   return word * 0xD6E8FEB86659FD93U;
 }
 
+std::uint64_t thread_microseconds() {
+  const KeepErrno keep;
+  struct timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
 std::uint64_t milliseconds() {
   const KeepErrno keep;
   struct timespec now = {};
@@ -181,6 +188,7 @@ void keep_error_stream() {
 
 void write_error(const char* text, std::size_t length) {
   const KeepErrno keep;
+  const NoCancel no_cancel;
   while (length != 0) {
     const ssize_t n = write(error_stream, text, length);
     if (n < 0 && errno == EINTR) continue;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -21,6 +22,18 @@ class KeepErrno {
 
  private:
   int saved_;
+};
+
+// System calls at which a thread may be cancelled are made while locks are held.
+class NoCancel {
+ public:
+  NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
+  NoCancel(const NoCancel&) = delete;
+  NoCancel& operator=(const NoCancel&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
 // A file that cannot be opened or read is empty.
@@ -45,6 +58,7 @@ class FileBytes {
   }
 
  private:
+  const NoCancel no_cancel_;
   int fd_;
   std::size_t at_ = 0, filled_ = 0;
   char buffer_[512];

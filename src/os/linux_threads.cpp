@@ -28,6 +28,10 @@ struct Start {
 };
 constinit Start start = {};  // one thread at a time is started
 
+// The loader has come to constructors: before, it is still laying out what a thread needs.
+constinit bool loaded = false;
+__attribute__((constructor)) void now_loaded() { loaded = true; }
+
 void* begin(void*) {
   prctl(PR_SET_NAME, start.name, 0, 0, 0);
   start.run();
@@ -55,6 +59,7 @@ int create(std::size_t stack_bytes) {
 }  // namespace
 
 bool start_thread(void (*run)(), const char* name) {
+  if (!loaded) return false;
   const KeepErrno keep;
   start = {run, name};
   constexpr std::size_t kStack = 128 * kKiB;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What we need from an operating system, and nothing more; one implementation file per system. Called by boxes and the
-// heap on cold paths. No function here allocates, and every one leaves errno as it found it. Sizes are bytes.
+// heap on cold paths. No function here allocates or is a point of cancellation, and every one leaves errno as it
+// found it. Sizes are bytes.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +28,13 @@ bool is_mapped(void* at, std::size_t bytes);    // all of it
 bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
 
 // --- the machine and its limits
-std::size_t memory_bytes();         // physical memory, 0 if unknown
-std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
-unsigned current_cpu();             // the calling thread is or was just now on it; 0 if unknown
-unsigned usable_cpus();             // that the process (its first thread) may run on, 0 if unknown
-std::uint64_t random_word();        // differs from process to process
-std::uint64_t milliseconds();       // since some moment; coarse and cheap
+std::size_t memory_bytes();           // physical memory, 0 if unknown
+std::size_t address_space_limit();    // RLIMIT_AS, SIZE_MAX if there is none
+unsigned current_cpu();               // the calling thread is or was just now on it; 0 if unknown
+unsigned usable_cpus();               // that the process (its first thread) may run on, 0 if unknown
+std::uint64_t random_word();          // differs from process to process
+std::uint64_t milliseconds();         // since some moment; coarse and cheap
+std::uint64_t thread_microseconds();  // of a processor that the calling thread had; a system call
 
 // What the control groups of this process allow it, wherever they are mounted; 0: no limit, or none that can be read.
 struct Container {
@@ -66,7 +68,7 @@ void give_way();  // others may run first
 // --- threads
 // A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks: of a
 // process that has threads, it frees under the lock that a new thread needs, but does not allocate. Nor by two threads
-// at once. False if there can be none.
+// at once. False if there can be none, or not yet.
 bool start_thread(void (*run)(), const char* name);
 bool never_had_threads();  // false also where the C library does not tell
 // Every other running thread passes a full memory barrier between this call and its return. False where there is none.

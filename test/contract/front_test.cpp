@@ -90,6 +90,35 @@ TYPED_TEST(FrontContract, BinsKnowNothingOfEachOther) {
   }
 }
 
+TYPED_TEST(FrontContract, ABinGrowsWithWhatItHolds) {
+  using F = TypeParam;
+  constexpr hz::Bin kNext = TestFixture::kBin + 1;
+  Slots slots(65);
+  F::set_capacity(this->thread_, kNext, 1);
+  ASSERT_TRUE(this->Put(slots[64], kNext));
+  unsigned held = 0;
+  for (unsigned capacity : {1U, 15U, 16U, 17U, 40U, 20U, 64U}) {
+    F::set_capacity(this->thread_, this->kBin, capacity);
+    for (; held < capacity; ++held) ASSERT_TRUE(this->Put(slots[held])) << held;
+    EXPECT_EQ(held, F::count(this->thread_, this->kBin));
+  }
+  while (held > 0) ASSERT_EQ(slots[--held], F::pop(this->thread_, this->kBin)) << held;
+  EXPECT_EQ(nullptr, F::pop(this->thread_, this->kBin));
+  EXPECT_EQ(slots[64], F::pop(this->thread_, kNext));
+}
+
+TYPED_TEST(FrontContract, ABatchMayMakeABinGrow) {
+  using F = TypeParam;
+  constexpr hz::Bin kNext = TestFixture::kBin + 1;
+  Slots slots(21);
+  F::set_capacity(this->thread_, kNext, 1);
+  ASSERT_TRUE(this->Put(slots[20], kNext));
+  F::set_capacity(this->thread_, this->kBin, 4);
+  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 20));
+  EXPECT_EQ(20u, this->PopAll().size());
+  EXPECT_EQ(slots[20], F::pop(this->thread_, kNext));
+}
+
 TYPED_TEST(FrontContract, ABatchMayBeLongerThanTheBin) {
   using F = TypeParam;
   if (!F::kInBand) GTEST_SKIP() << "its arrays are as long as the bins may be";
@@ -207,6 +236,20 @@ TYPED_TEST(FrontContract, SeizedSlotsAreGoneAndCounted) {
   EXPECT_EQ(1u, F::count(this->thread_, this->kBin));
   EXPECT_EQ(8u, F::capacity(this->thread_, this->kBin));
   EXPECT_EQ(1u, this->PopAll().size());
+}
+
+TYPED_TEST(FrontContract, AGlanceTellsABinThatWasUsed) {
+  using F = TypeParam;
+  Slots slots(5);
+  F::set_capacity(this->thread_, this->kBin, 8);
+  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 4));
+  const std::uint16_t before = F::glance(this->thread_, this->kBin);
+  EXPECT_EQ(before, F::glance(this->thread_, this->kBin));
+  void* slot = F::pop(this->thread_, this->kBin);
+  EXPECT_NE(before, F::glance(this->thread_, this->kBin));
+  ASSERT_TRUE(F::admit(this->thread_, this->kBin, slot));
+  F::put(this->thread_, this->kBin, slot);
+  EXPECT_EQ(before, F::glance(this->thread_, this->kBin)) << "the same slots in the same order";
 }
 
 // The owner was about to touch the bin when its list was taken, and has, or has not.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -20,15 +21,11 @@
 
 #include "contract/lines.hpp"
 #include "heap/stats.hpp"
+#include "support/children_under_tsan.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
 #include "support/sanitizers.hpp"
-
-#ifdef HZ_TSAN
-// A child of fork starts its own background purger; without this ThreadSanitizer ends any child that starts a thread.
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
-#endif
 
 namespace hz_test {
 namespace {
@@ -319,6 +316,44 @@ TYPED_TEST(LineContract, LargeBlocksAreNotMappedForEveryOperation) {
     EXPECT_EQ(warm, TestFixture::Stats().spans_acquired);
   })
       .join();
+}
+
+TYPED_TEST(LineContract, SizesThatAThreadHasLeftDoNotStayInItsBins) {
+  using Heap = typename TestFixture::Heap;
+  using Front = typename TypeParam::Front;
+  std::thread([] {
+    const auto churn = [](std::size_t size, std::size_t count) {
+      std::vector<void*> blocks;
+      for (std::size_t i = 0; i < count; ++i) blocks.push_back(Heap::malloc(size));
+      for (void* block : blocks) Heap::free(block);
+    };
+    constexpr std::size_t kLeft = 8 * hz::kKiB, kInUse = hz::kKiB;
+    const hz::Bin bin = hz::scan_bin(kLeft);
+    for (int round = 0; round < 4; ++round) churn(kLeft, 64);
+    const auto& front = hz::State<TypeParam>::tls.heap->front;
+    ASSERT_GE(Front::count(front, bin), 8u);
+    for (int round = 0; round < 400; ++round) churn(kInUse, 1000);
+    EXPECT_EQ(0u, Front::count(front, bin));
+  }).join();
+}
+
+TYPED_TEST(LineContract, AThreadThatCrossesOftenMayCacheMore) {
+  using Heap = typename TestFixture::Heap;
+  if (hz::kThreadSanitizer) GTEST_SKIP() << "every crossing is slow";
+  std::thread([] {
+    std::vector<void*> blocks(20000);
+    std::mt19937 random(1);
+    const auto start = std::chrono::steady_clock::now();
+    std::size_t budget = 0;
+    do {
+      for (void*& block : blocks) block = Heap::malloc(1 + random() % (16 * hz::kKiB));
+      for (void* block : blocks) Heap::free(block);
+      budget = hz::State<TypeParam>::tls.heap->budget;
+    } while (budget < TypeParam::kThreadCacheMost &&
+             std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+    EXPECT_EQ(TypeParam::kThreadCacheMost, budget);
+    EXPECT_LE(hz::State<TypeParam>::tls.heap->capacity_bytes, budget);
+  }).join();
 }
 
 // More than owners share a number where a line has few, more than its tables begin with where it has many.

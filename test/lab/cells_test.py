@@ -84,3 +84,15 @@ def test_sweeps() -> None:
     (remote,) = remote_sweeps(made)
     assert (remote.title, list(remote.cells)) == ("guard", [0, 10, 50, 90])
     assert remote.cells[10].cell.remote == 10
+
+
+def test_sweeps_of_two_families_have_two_titles() -> None:
+    made = []
+    for names, family in (
+        (("main_r0", "main_r50", "main_r90"), "ring"),
+        (("main_local0", "main_interleaved_r50", "main_interleaved_r90"), "interleaved"),
+    ):
+        for name, remote in zip(names, (0, 50, 90), strict=True):
+            record = {"family": family, "definition": {"remote_percent": remote}}
+            made.append(CellRows(Cell("lane", name, 2, "fair"), records={"hz3": [record]}))
+    assert [found.title for found in remote_sweeps(made)] == ["main", "main_interleaved"]

@@ -29,6 +29,10 @@ static inline void early_calls(struct Moment* moment) {
     free(zeroed);
     moment->blocks[i] = block;
   }
+  // So much that it would be worth a thread, could there be one already.
+  void* much[20];
+  for (int i = 0; i < 20; ++i) much[i] = malloc(kHuge);
+  for (int i = 0; i < 20; ++i) free(much[i]);
   void* aligned = memalign(4096, 100);
   if (((size_t)aligned & 4095) != 0) moment->sound = 0;
   free(aligned);

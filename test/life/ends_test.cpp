@@ -86,6 +86,19 @@ const Scene all_leave("AllLeave", [] {
 });
 TEST(End, EveryThreadLeaves) { ExpectScene("AllLeave", 0); }
 
+// With much in use, long after whatever works in the background has come to rest.
+const Scene all_leave_late("AllLeaveLate", [] {
+  constexpr int kLarge = 300;
+  for (int i = 0; i < kLarge; ++i) Make(100'000);
+  std::thread([] {
+    Use();
+    sleep(2);
+  }).detach();
+  Use();
+  pthread_exit(nullptr);
+});
+TEST(End, EveryThreadLeavesAfterAPause) { ExpectScene("AllLeaveLate", 0); }
+
 void ExitFromKey(void*) {
   Use();
   estate.Settle();

@@ -7,11 +7,13 @@ using namespace hz;
 
 struct Box {
   static constexpr unsigned kTickMilliseconds = 1, kRetryMilliseconds = 1;
+  static bool tidies(unsigned);
 #ifdef HZ_COMPLETE
   static bool worth(std::size_t);
 #endif
   static bool stuck(std::size_t, std::size_t);
   static bool is_idle(unsigned);
+  static bool is_still(unsigned);
   static bool outgrown(std::size_t, std::size_t);
   static bool at_rest(unsigned);
 };

@@ -189,7 +189,8 @@ TEST(MemoryComesBack, BlocksFreedLate) {
   shape.Expect();
 }
 
-// Two of eight threads go on with small blocks: they keep their caches, 8 MiB each at most; the others do not.
+// Two of eight threads go on with small blocks: they keep their caches, as far as their line lets them; the others do
+// not.
 TEST(MemoryComesBack, BlocksOfIdleThreadsBesideBusyOnes) {
   constexpr unsigned kBusy = 2;
   std::atomic<bool> stop{false};

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "hakozuna/hakozuna.h"
+#include "support/children_under_tsan.hpp"
 #include "support/line.hpp"
 
 namespace {

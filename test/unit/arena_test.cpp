@@ -4,7 +4,9 @@
 #include "box/source/arena.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -40,6 +42,15 @@ TEST_F(ArenaTest, ReservesFarMoreThanThereIsMemory) {
   if (hz::os::address_space_limit() != SIZE_MAX) return;  // then it grows instead
   EXPECT_GE(Arena::bytes(arena_), Arena::kDefaultBytes);
   EXPECT_GE(Arena::bytes(arena_), 4 * hz::os::memory_bytes());
+}
+
+TEST_F(ArenaTest, NoHugePageIsUsableInPart) {
+  using hz::AddressRange;
+  for (const std::size_t granules : {1, 63, 64, 65}) {
+    ASSERT_NE(0u, Acquire(granules).at);
+    EXPECT_EQ(0u, arena_.range.base % AddressRange::kHugePage);
+    EXPECT_EQ(0u, (arena_.range.committed - arena_.range.base) % AddressRange::kHugePage);
+  }
 }
 
 TEST_F(ArenaTest, TablesComeFirstAndReadAsZero) {
@@ -104,6 +115,31 @@ TEST_F(ArenaTest, ImpossibleRequestsAreRefused) {
   const hz::Run run = Acquire(1);
   EXPECT_FALSE(Arena::resize(arena_, run.at, SIZE_MAX / kGranule));
   EXPECT_EQ(1u, Arena::granules(arena_, run.at));
+}
+
+TEST_F(ArenaTest, RowsOfACleanRunGoBackButForItsEnds) {
+  constexpr std::size_t kRuns = 20000;
+  std::vector<std::uintptr_t> runs(kRuns);
+  for (std::uintptr_t& run : runs) run = Acquire(1).at;
+  ASSERT_NE(0u, runs.back());
+  const hz::RunTable& table = arena_.runs;
+  const auto resident = [&] {
+    const std::uintptr_t from = hz::align_up(hz::address(table.rows + table.first), hz::kPage);
+    const std::uintptr_t to = hz::address(table.rows + table.top) & ~(hz::kPage - 1);
+    std::vector<unsigned char> pages((to - from) / hz::kPage);
+    EXPECT_EQ(0, mincore(hz::pointer(from), to - from, pages.data()));
+    return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  };
+  EXPECT_GE(resident(), 100);
+  for (std::size_t i = 0; i < kRuns; ++i) {
+    if (i != kRuns / 2) Arena::release(arena_, runs[i], false);
+  }
+  Arena::purge(arena_, 0);
+  EXPECT_LE(resident(), 4 * 16) << "two clean runs have four ends";
+  Arena::release(arena_, runs[kRuns / 2], false);
+  Arena::purge(arena_, 0);
+  EXPECT_LE(resident(), 2 * 16);
+  EXPECT_EQ(runs.front(), Acquire(kRuns).at) << "one run again";
 }
 
 TEST_F(ArenaTest, PurgeGivesPagesBack) {

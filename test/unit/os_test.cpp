@@ -363,5 +363,20 @@ TEST(OsWaiting, SleepsUntilWoken) {
   EXPECT_EQ(1u, word.load());
 }
 
+// Their callers hold locks.
+TEST(OsCalls, AreNoPointsOfCancellation) {
+  std::atomic<bool> came_through{false};
+  std::thread([&] {
+    pthread_cancel(pthread_self());
+    os::container("");
+    os::write_error("", 0);
+    os::write_error("\n", 1);
+    came_through = true;
+    pthread_testcancel();
+    came_through = false;
+  }).join();
+  EXPECT_TRUE(came_through);
+}
+
 }  // namespace
 }  // namespace hz_test

@@ -24,10 +24,13 @@ struct MagazineDepot {
   struct Global {
     struct alignas(64) Shelf {
       os::Lock lock;
-      std::atomic<Crate*> first{nullptr};  // written under the lock, read as a hint
+      Crate* first = nullptr;
     };
     struct Shard {
       Shelf of_bin[kBins];
+      // A bit for each bin of which something waits: written under the lock of its shelf, read as a hint, so that who
+      // looks through all bins touches one line and not one a bin.
+      alignas(64) std::atomic<std::uint64_t> waiting[kBins / 64 + 1];
       Store store;
     };
     Shard of_cpu[kShards];
@@ -41,23 +44,30 @@ struct MagazineDepot {
     const std::uint32_t mine = 1U << here;
     if ((g.used.load(std::memory_order_relaxed) & mine) == 0) g.used.fetch_or(mine, std::memory_order_relaxed);
     auto& shelf = g.of_cpu[here].of_bin[bin];
+    if (bundle.count < Crate::kSlots) top_up(shelf, bundle);
     while (bundle.count != 0) {
       Crate* full = g.of_cpu[here].store.take();
       if (full == nullptr) return;
       full->count = bundle.take(full->slots, Crate::kSlots);
       const os::Guarded hold(shelf.lock);
-      full->follow_with(shelf.first.load(std::memory_order_relaxed));
-      shelf.first.store(full, std::memory_order_relaxed);
+      if (shelf.first == nullptr) word_of(g.of_cpu[here], bin).fetch_or(bit_of(bin), std::memory_order_relaxed);
+      full->follow_with(shelf.first);
+      shelf.first = full;
     }
   }
 
   // One magazine at most, and not more than `want` of it.
   static SlotArray take(Global& g, unsigned /*owner*/, Bin bin, unsigned want) {
     SlotArray bundle;
+    std::uint32_t some = 0;
+    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
+      const auto shard = static_cast<unsigned>(__builtin_ctz(left));
+      some |= waits(g.of_cpu[shard], bin) ? 1U << shard : 0;
+    }
+    if (some == 0) return bundle;
     const unsigned here = os::current_cpu() % kShards;
-    const std::uint32_t used = g.used.load(std::memory_order_relaxed);
     // From here on upwards, then from the first.
-    std::uint32_t left = used >> here | (used & ((1U << here) - 1)) << (kShards - here);
+    std::uint32_t left = some >> here | (some & ((1U << here) - 1)) << (kShards - here);
     for (; left != 0 && bundle.count == 0; left &= left - 1)
       take_from(g.of_cpu[(here + static_cast<unsigned>(__builtin_ctz(left))) % kShards], bin, want, bundle);
     return bundle;
@@ -74,18 +84,32 @@ struct MagazineDepot {
   }
 
  private:
+  static std::atomic<std::uint64_t>& word_of(Shard& shard, Bin bin) { return shard.waiting[bin / 64]; }
+  static std::uint64_t bit_of(Bin bin) { return std::uint64_t{1} << bin % 64; }
+  static bool waits(Shard& shard, Bin bin) {
+    return (word_of(shard, bin).load(std::memory_order_relaxed) & bit_of(bin)) != 0;
+  }
+
+  // What would not fill a magazine goes into the one that came last, as far as it has room.
+  static void top_up(typename Global::Shelf& shelf, SlotArray& bundle) {
+    const os::Guarded hold(shelf.lock);
+    Crate* last = shelf.first;
+    if (last == nullptr) return;
+    last->count += bundle.take(last->slots + last->count, Crate::kSlots - last->count);
+  }
+
   static void take_from(Shard& shard, Bin bin, unsigned want, SlotArray& out) {
     auto& shelf = shard.of_bin[bin];
-    if (shelf.first.load(std::memory_order_relaxed) == nullptr) return;
     Crate* emptied = nullptr;
     {
       const os::Guarded hold(shelf.lock);
-      Crate* full = shelf.first.load(std::memory_order_relaxed);
+      Crate* full = shelf.first;
       if (full == nullptr) return;
       while (out.count < want && full->count != 0) out.push(full->slots[--full->count]);
       if (full->count == 0) {
-        shelf.first.store(full->following(), std::memory_order_relaxed);
+        shelf.first = full->following();
         full->follow_with(nullptr);
+        if (shelf.first == nullptr) word_of(shard, bin).fetch_and(~bit_of(bin), std::memory_order_relaxed);
         emptied = full;
       }
     }

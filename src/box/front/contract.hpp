@@ -31,6 +31,7 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
   { F::check(seen, bin) } -> std::same_as<void>;              // traps in debug builds unless the invariants hold
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;  // may be less than what is in the bin
+  { F::glance(seen, bin) } -> std::same_as<std::uint16_t>;    // hardly ever the same when something came or went
 
   { F::signature(seen) } -> std::same_as<std::uint64_t>;  // any thread; another one if the owner was here meanwhile
   { F::seize(thread, bin) } -> std::same_as<typename F::List>;  // null: none; after a barrier, exactly one holds:

@@ -104,6 +104,10 @@ struct LinkedBins {
     return sum;
   }
 
+  static std::uint16_t glance(const PerThread& t, Bin bin) {
+    return static_cast<std::uint16_t>(std::uint64_t{count(t, bin)} * 31 + address(t.heads[bin].peek()) / kMinAlign);
+  }
+
   // The room counts on until the owner reconciles.
   static FreeSlot* seize(PerThread& t, Bin bin) {
     t.seized = true;

@@ -6,6 +6,9 @@
 //
 //   tops[bin] - base(bin) == capacity[bin] - room[bin]         the slots of a bin are [base, top)
 //
+// A bin begins with an array of kFew, side by side with those of all other bins, so that a thread which hardly uses its
+// classes touches few pages; when its capacity outgrows that it moves to a longer one, for good.
+//
 // Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation whether it
 // stands inside of one (heap/revoke.hpp). A bin that is seized has its top on `stray`, where the one put that may be
 // under way finds a place and the one pop finds a null.
@@ -20,16 +23,30 @@
 
 namespace hz {
 
+inline constexpr unsigned kFew = 16;
+
+// Where the arrays begin. Before each is its null.
+struct MagazinePlaces {
+  std::array<unsigned, kBins> few{}, many{};
+  unsigned total = 0;
+};
+
 template <class Policy>
-consteval std::array<unsigned, kBins + 1> magazine_places() {
-  std::array<unsigned, kBins + 1> base{};
+consteval MagazinePlaces magazine_places() {
+  MagazinePlaces places;
   unsigned at = 0;
   for (Bin bin = 1; bin < kBins; ++bin) {
-    base[bin] = ++at;
-    at += Policy::max_capacity(bin);
+    const unsigned most = Policy::max_capacity(bin);
+    places.few[bin] = ++at;
+    at += most < kFew ? most : kFew;
   }
-  base[kBins] = at;
-  return base;
+  for (Bin bin = 1; bin < kBins; ++bin) {
+    const unsigned most = Policy::max_capacity(bin);
+    places.many[bin] = ++at;
+    at += most > kFew ? most : 0;
+  }
+  places.total = at;
+  return places;
 }
 
 template <class Line>
@@ -38,12 +55,11 @@ struct Magazine {
   using List = void**;  // a seized bin's top
   static constexpr bool kInBand = false;
 
-  // Where each array begins; before it is its null. The last entry: their total length.
-  static constexpr std::array<unsigned, kBins + 1> kBase = magazine_places<typename Line::Policy>();
+  static constexpr MagazinePlaces kPlaces = magazine_places<typename Line::Policy>();
 
   // Zero at first. A page of it is touched when a bin in it is used.
   struct Store {
-    void* entries[kBase[kBins]];
+    void* entries[kPlaces.total + 1];
   };
 
   static constexpr unsigned kRows = kBins + 1;       // of 0 and of kHugeBin nothing is admitted
@@ -54,6 +70,7 @@ struct Magazine {
     OwnerWord<std::int32_t> room[kRows];
     OwnerWord<std::int32_t> capacity[kRows];
     void** entries = nullptr;
+    std::uint64_t grown[kBins / 64 + 1] = {};  // a bit: the bin has moved to its longer array
     void* stray[2] = {};
     void** limbo = nullptr;  // see dispute()
     Bin limbo_bin = 0;
@@ -109,6 +126,7 @@ struct Magazine {
   static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.tops[bin].peek()[-1] == slot; }
 
   static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
+    if (length(t, bin) + bundle.count > kFew && !has_grown(t, bin)) move(t, bin);
     void** top = t.tops[bin].peek();
     __builtin_memcpy(top, bundle.slots, bundle.count * sizeof(void*));
     std::atomic_signal_fence(std::memory_order_release);  // as in put
@@ -140,6 +158,7 @@ struct Magazine {
   }
   static unsigned capacity(const PerThread& t, Bin bin) { return static_cast<unsigned>(t.capacity[bin].peek()); }
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
+    if (n > kFew && !has_grown(t, bin)) move(t, bin);
     const auto capacity = static_cast<std::int32_t>(n);
     t.room[bin].add(capacity - t.capacity[bin].peek());
     t.capacity[bin].set(capacity);
@@ -150,6 +169,11 @@ struct Magazine {
     for (Bin bin = 1; bin < kBins; ++bin)
       sum = sum * 31 + address(t.tops[bin].peek()) + static_cast<std::uint32_t>(t.room[bin].peek());
     return sum;
+  }
+
+  static std::uint16_t glance(const PerThread& t, Bin bin) {
+    void** top = t.tops[bin].peek();
+    return static_cast<std::uint16_t>(address(top) / sizeof(void*) * 31 + address(top[-1]) / kMinAlign);
   }
 
   static void** seize(PerThread& t, Bin bin) {
@@ -213,8 +237,17 @@ struct Magazine {
     }
   }
 
+  static bool has_grown(const PerThread& t, Bin bin) { return (t.grown[bin / 64] >> bin % 64 & 1) != 0; }
   static void** base(const PerThread& t, Bin bin) {
-    return static_cast<void**>(pointer(address(t.entries) + kBase[bin] * sizeof(void*)));  // of nobody's, too
+    const unsigned place = has_grown(t, bin) ? kPlaces.many[bin] : kPlaces.few[bin];
+    return static_cast<void**>(pointer(address(t.entries) + place * sizeof(void*)));  // of nobody's, too
+  }
+  static void move(PerThread& t, Bin bin) {
+    const unsigned count = length(t, bin);
+    void** const from = base(t, bin);
+    t.grown[bin / 64] |= std::uint64_t{1} << bin % 64;
+    __builtin_memcpy(base(t, bin), from, count * sizeof(void*));
+    t.tops[bin].set(base(t, bin) + count);
   }
   static unsigned length(const PerThread& t, Bin bin) {
     return static_cast<unsigned>(t.tops[bin].peek() - base(t, bin));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a purger is worth its thread, and how it takes its time: an idle process is small within a second, a busy one
-// hardly notices it. Asked by heap/purger.hpp once a tick.
+// When a purger is worth its thread, and how it takes its time. Asked by heap/purger.hpp once a tick.
 #pragma once
 
 #include "base/units.hpp"
@@ -9,22 +8,45 @@
 
 namespace hz {
 
-struct Background {
+// Steady: an idle process is small within a second, a busy one hardly notices.
+struct SteadyBeat {
   static constexpr unsigned kTickMilliseconds = 100;
+  static constexpr unsigned kTidyTicks = 1;   // so often it is tidied while threads are at work
   static constexpr unsigned kIdleTicks = 2;   // a thread that wakes more often keeps its cache
+  static constexpr unsigned kStillTicks = 2;  // the same, when no thread moves
   static constexpr unsigned kRestTicks = 20;  // then the purger itself sleeps, or ends
-  static constexpr unsigned kRetryMilliseconds = 1000;
-  static constexpr std::size_t kWorthBytes = 16 * kMiB;
+  static constexpr std::size_t kWorthBytes = 6 * kMiB;
+};
 
+// Prompt: a process is small 50 ms after its last thread stood still. On a busy machine a thread may wait for a
+// processor for longer; all of them do not.
+struct PromptBeat {
+  static constexpr unsigned kTickMilliseconds = 8;
+  static constexpr unsigned kTidyTicks = 12;
+  static constexpr unsigned kIdleTicks = 25;
+  static constexpr unsigned kStillTicks = 2;
+  static constexpr unsigned kRestTicks = 60;
+  static constexpr std::size_t kWorthBytes = kMiB;
+};
+
+template <class Beat>
+struct BasicBackground {
+  static constexpr unsigned kTickMilliseconds = Beat::kTickMilliseconds;
+  static constexpr unsigned kRetryMilliseconds = 1000;
   static constexpr std::size_t kStuckBytes = 12 * kMiB;
 
+  static bool tidies(unsigned tick) { return tick % Beat::kTidyTicks == 0; }
+  static bool worth(std::size_t held_bytes) { return held_bytes > Beat::kWorthBytes; }
   static bool stuck(std::size_t held_bytes, std::size_t live_bytes) {
     return held_bytes > kStuckBytes + live_bytes + live_bytes / 2;
   }
-  static bool worth(std::size_t held_bytes) { return held_bytes > kWorthBytes; }
-  static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= kIdleTicks; }
+  static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= Beat::kIdleTicks; }
+  static bool is_still(unsigned ticks_unchanged) { return ticks_unchanged >= Beat::kStillTicks; }
   static bool outgrown(std::size_t out_bytes, std::size_t highest) { return out_bytes < highest / 4 * 3; }
-  static bool at_rest(unsigned ticks_without_work) { return ticks_without_work >= kRestTicks; }
+  static bool at_rest(unsigned ticks_without_work) { return ticks_without_work >= Beat::kRestTicks; }
 };
+
+using Background = BasicBackground<SteadyBeat>;
+using PromptBackground = BasicBackground<PromptBeat>;
 
 }  // namespace hz

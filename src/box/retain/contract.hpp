@@ -35,9 +35,11 @@ template <class B>
 concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
   { B::kTickMilliseconds } -> std::convertible_to<unsigned>;
   { B::kRetryMilliseconds } -> std::convertible_to<unsigned>;  // after the system refused a thread
+  { B::tidies(ticks) } -> std::same_as<bool>;                  // in this tick, although threads are at work?
   { B::worth(bytes) } -> std::same_as<bool>;                   // is a heap that holds so much worth a thread?
   { B::stuck(bytes, bytes) } -> std::same_as<bool>;            // ... or one that holds so much for so much that lives?
   { B::is_idle(ticks) } -> std::same_as<bool>;                 // a thread that has not moved for so many ticks?
+  { B::is_still(ticks) } -> std::same_as<bool>;                // a process of which no thread has?
   { B::outgrown(bytes, bytes) } -> std::same_as<bool>;         // the heap has shrunk: are caches from larger days?
   { B::at_rest(ticks) } -> std::same_as<bool>;                 // so many ticks without work: sleep or end?
 };

@@ -27,20 +27,22 @@ namespace hz {
 struct UsualFootprint {
   static constexpr std::size_t kFloor = 4 * kMiB;
   static constexpr std::size_t kDefaultPercent = 125;
-  static constexpr bool kAtOnce = false;
+  static constexpr std::uint64_t kWindowMilliseconds = 250;
+  static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
 };
 
 template <class Footprint>
 struct BasicHysteresis {
   static constexpr std::size_t kFloor = Footprint::kFloor;
   static constexpr std::size_t kDefaultPercent = Footprint::kDefaultPercent;
-  static constexpr std::uint64_t kWindowMilliseconds = 250;
-  static constexpr std::size_t kEmptied = 8;
+  static constexpr std::uint64_t kWindowMilliseconds = Footprint::kWindowMilliseconds;
+  static constexpr std::size_t kBusy = 2, kEmptied = 8;
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
+    std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
     std::atomic<std::size_t> percent{kDefaultPercent};
     std::atomic<std::size_t> floor{kFloor};
     std::atomic<bool> has_purger{true};  // or may get one
@@ -54,8 +56,12 @@ struct BasicHysteresis {
   static void slots_home(Global& g, std::size_t bytes) {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
     if (recent(g) <= live(g)) return;
-    turn_in_time(g);
-    if (Footprint::kAtOnce || !g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads())
+    const std::uint64_t now = os::milliseconds();
+    turn_in_time(g, now);
+    if (live(g) + bytes >= recent(g) / kBusy && g.busy_at.load(std::memory_order_relaxed) != now)
+      g.busy_at.store(now, std::memory_order_relaxed);
+    if (now - g.busy_at.load(std::memory_order_relaxed) >= Footprint::kQuietMilliseconds ||
+        !g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads())
       forget(g, emptied(g, bytes));
   }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
@@ -64,7 +70,9 @@ struct BasicHysteresis {
   static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
   static void bins_shrunk(Global& g, std::size_t bytes) { g.bins.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  static void rest(Global& g, bool idle) { idle ? turn(g, g.high.load(std::memory_order_relaxed)) : turn_in_time(g); }
+  static void rest(Global& g, bool idle) {
+    idle ? turn(g, g.high.load(std::memory_order_relaxed)) : turn_in_time(g, os::milliseconds());
+  }
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
   static bool may_wait(const Global& g) { return loose_bytes(g) <= spare(g) / 2; }
@@ -108,8 +116,7 @@ struct BasicHysteresis {
     const std::size_t before = g.before.load(std::memory_order_relaxed);
     return high > before ? high : before;
   }
-  static void turn_in_time(Global& g) {
-    const std::uint64_t now = os::milliseconds();
+  static void turn_in_time(Global& g, std::uint64_t now) {
     std::uint64_t then = g.began.load(std::memory_order_relaxed);
     if (now - then < kWindowMilliseconds) return;
     if (!g.began.compare_exchange_strong(then, now, std::memory_order_relaxed)) return;

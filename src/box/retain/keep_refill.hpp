@@ -15,7 +15,8 @@ namespace hz {
 struct ResidencyBudget {
   static constexpr std::size_t kFloor = 128 * kKiB;
   static constexpr std::size_t kDefaultPercent = 150;
-  static constexpr bool kAtOnce = true;  // a program that empties itself is small before anybody looks
+  static constexpr std::uint64_t kWindowMilliseconds = 100;
+  static constexpr std::uint64_t kQuietMilliseconds = 8;
 };
 
 using KeepRefill = BasicHysteresis<ResidencyBudget>;

@@ -54,8 +54,9 @@ struct Arena {
       const std::size_t count = bytes >> kGranuleShift;
       const std::size_t table_bytes = align_up(count * g.per_granule, kGranule);
       if (!g.range.open(bytes, table_bytes)) continue;
-      g.runs.open(pointer(g.range.base + count * table_bytes_per_granule), table_bytes >> kGranuleShift, count);
-      return true;
+      const std::uintptr_t rows = g.range.base + count * table_bytes_per_granule;
+      g.runs.open(pointer(rows), table_bytes >> kGranuleShift, count);
+      return g.shadows.add(rows, sizeof(RunTable::Row), true), true;
     }
     return false;
   }
@@ -289,7 +290,8 @@ struct Arena {
       g.dirty.store(g.dirty.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
     }
     const std::uint32_t first = g.runs.give(row, length, fresh ? 0 : length);
-    if (fresh) g.shadows.purge(first, g.runs.rows[first].length, row, length);
+    const RunTable::Row& run = g.runs.rows[first];
+    if (fresh) g.shadows.purge(first, run.length, run.dirty == 0, row, length);
   }
 };
 
