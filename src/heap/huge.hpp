@@ -110,7 +110,8 @@ struct Huge {
     Move move;
     // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are some, bytes
     // are: those pages and the old ones would have to be faulted in again.
-    if (!zeroed) {
+    const bool by_bytes = !zeroed;
+    if (by_bytes) {
       __builtin_memcpy(to, block, kept);
     } else if (!move_pieces(block, to, kept, move) && !gathered(block, to, kept, move)) {
       abandon(t, to, move.done);
@@ -119,7 +120,8 @@ struct Huge {
       __builtin_memcpy(to, block, kept);
     }
     leave(t, address(block), old_bytes);
-    if (move.done == 0) {
+    // The old place did not count while both were held: it may keep its pages only where they count for nothing.
+    if (by_bytes && Source::has_room(S::global.source)) {
       release(block, old_bytes);
     } else {
       give_back(block, old_bytes, move.done == old_bytes && !move.copied);

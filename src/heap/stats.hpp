@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The numbers: sums what the threads counted and what the heap holds, and writes the one statistics line. Called by the
-// direct API and at exit; locks one thread after the other, so the picture is exact when nothing moves.
+// direct API and at exit; locks one thread after the other, so the picture is exact when no thread of the program
+// moves.
 #pragma once
 
 #include "hakozuna/hakozuna.h"
@@ -17,14 +18,20 @@ struct Stats {
   static hz_stats_t read() {
     typename S::Global& g = S::global;
     std::uint64_t sums[kEvents] = {};
-    std::size_t cached = Line::Retain::loose_bytes(g.retain);
+    std::size_t cached = 0;
     std::size_t threads = 0;
     hz_stats_t out = {};
     {
+      // The purger takes caches back with the list's lock, and sends home with that of the shared state what is loose.
       const typename S::Hold hold(g.threads_lock);
-      for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add(*t, sums, cached);
-      for (Thread* t = g.orphans; t != nullptr; t = t->next) add(*t, sums, cached);
+      for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add_locked(*t, sums, cached);
+      for (Thread* t = g.orphans; t != nullptr; t = t->next) add_locked(*t, sums, cached);
+      const typename S::Hold shared(S::shared.lock);
       add(S::shared, sums, cached);
+      cached += Line::Retain::loose_bytes(g.retain);
+      out.bytes_held = Line::Retain::out_bytes(g.retain);
+      out.bytes_peak = Line::Retain::peak_bytes(g.retain);
+      out.bytes_dirty = Line::Source::dirty_bytes(g.source);
       out.bytes_metadata = sizeof(typename S::Global) + sizeof(typename S::Shelves) + g.thread_memory +
                            g.owners.chunk_bytes() + Line::Central::metadata_bytes(S::shelves.central) +
                            Line::Remote::metadata_bytes(S::shelves.remote);
@@ -46,14 +53,11 @@ struct Stats {
     out.spans_retired = at(sums, Event::kSpanRetired);
     out.purges = at(sums, Event::kPurge);
     out.bytes_purged = at(sums, Event::kPurgedBytes);
-    out.bytes_held = Line::Retain::out_bytes(g.retain);
     out.bytes_cached = cached;
     // Counted where operations are counted: then held == live + cached is a proof and not a definition.
     out.bytes_live = out.counting != 0         ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
                      : out.bytes_held > cached ? out.bytes_held - cached
                                                : 0;
-    out.bytes_peak = Line::Retain::peak_bytes(g.retain);
-    out.bytes_dirty = Line::Source::dirty_bytes(g.source);
     if (g.open.load(std::memory_order_relaxed))
       out.bytes_metadata +=
           (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kUsualBytesPerGranule;
@@ -87,8 +91,11 @@ struct Stats {
 
   static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }
 
-  static void add(Thread& t, std::uint64_t* sums, std::size_t& cached) {
+  static void add_locked(Thread& t, std::uint64_t* sums, std::size_t& cached) {
     const typename S::Hold hold(t.lock);
+    add(t, sums, cached);
+  }
+  static void add(const Thread& t, std::uint64_t* sums, std::size_t& cached) {
     Line::Observe::add_to(t.observe, sums);
     cached += Line::Remote::outbox_bytes(t.remote);
     for (Bin bin = 1; bin < kBins; ++bin) cached += Line::Front::count(t.front, bin) * bin_size(bin);

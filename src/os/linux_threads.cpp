@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "base/compiler.hpp"
 #include "base/units.hpp"
 #include "os/linux_file.hpp"
@@ -28,9 +30,10 @@ struct Start {
 };
 constinit Start start = {};  // one thread at a time is started
 
-// The loader has come to constructors: before, it is still laying out what a thread needs.
-constinit bool loaded = false;
-__attribute__((constructor)) void now_loaded() { loaded = true; }
+// The loader has come to constructors: before, it is still laying out what a thread needs. Atomic, or a compiler that
+// runs constructors while it compiles would have it set from the start (clang does).
+constinit std::atomic<bool> loaded{false};
+__attribute__((constructor)) void now_loaded() { loaded.store(true, std::memory_order_relaxed); }
 
 void* begin(void*) {
   prctl(PR_SET_NAME, start.name, 0, 0, 0);
@@ -59,7 +62,7 @@ int create(std::size_t stack_bytes) {
 }  // namespace
 
 bool start_thread(void (*run)(), const char* name) {
-  if (!loaded) return false;
+  if (!loaded.load(std::memory_order_relaxed)) return false;
   const KeepErrno keep;
   start = {run, name};
   constexpr std::size_t kStack = 128 * kKiB;

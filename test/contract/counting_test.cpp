@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -156,6 +157,21 @@ TYPED_TEST(Counting, AddsUpAtEveryMoment) {
   this->ExpectTrimmed(this->live_);
   this->FreeAll();
   this->ExpectAddsUp({});
+  this->ExpectTrimmed({});
+}
+
+// The purger takes caches back and sends home what is loose, while nobody else moves.
+TYPED_TEST(Counting, AddsUpWhileThePurgerWorks) {
+  std::mt19937 random(4);
+  this->RunThreads(1, [&](unsigned) {  // main is the second one, so there may be a purger
+    for (int round = 0; round < 10; ++round) {
+      while (this->live_.size() < 3000) this->New(this->MixedSize(random));
+      while (this->live_.size() > 100) this->FreeAt(random() % this->live_.size());
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+      while (std::chrono::steady_clock::now() < end && !this->HasFailure()) this->ExpectAddsUp(this->live_);
+    }
+    this->FreeAll();
+  });
   this->ExpectTrimmed({});
 }
 

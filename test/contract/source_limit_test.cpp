@@ -81,6 +81,22 @@ TYPED_TEST(SourceLimit, HeldIsWhatTheSystemGaveAndHasNotBack) {
   EXPECT_EQ(with - 16 * kGranule, this->Held() + TypeParam::dirty_bytes(this->source_));
 }
 
+TYPED_TEST(SourceLimit, SaysWhetherThereIsRoom) {
+  const std::size_t before = this->Held();
+  const std::uintptr_t run = this->Acquire(16).at;
+  EXPECT_TRUE(TypeParam::has_room(this->source_)) << "without a limit there is always room";
+  TypeParam::limit(this->source_, kNo, Bytes(this->Held() + kGranule));  // for tables
+  EXPECT_TRUE(TypeParam::has_room(this->source_));
+  // As a block that moves: its new place is there before its old one is given back.
+  const hz::Run moved = this->Acquire(16, {.insists = true, .instead_of = 16});
+  ASSERT_NE(0u, moved.at);
+  EXPECT_FALSE(TypeParam::has_room(this->source_));
+  TypeParam::release(this->source_, moved.at, true);
+  TypeParam::release(this->source_, run, true);
+  EXPECT_TRUE(TypeParam::has_room(this->source_));
+  EXPECT_GE(this->Held(), before);
+}
+
 TYPED_TEST(SourceLimit, TheHardLimitIsReachedAndNeverPassed) {
   TypeParam::limit(this->source_, kNo, Bytes(this->kLimit));
   for (std::size_t granules : {1, 5, 64}) {

@@ -92,7 +92,7 @@ const Scene all_leave_late("AllLeaveLate", [] {
   for (int i = 0; i < kLarge; ++i) Make(100'000);
   std::thread([] {
     Use();
-    sleep(2);
+    sleep(4);
   }).detach();
   Use();
   pthread_exit(nullptr);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Thread bins as arrays of pointers beside the slots: last in first out, nothing is ever written into a free slot, so a
-// block that passes from thread to thread costs no cache miss here. Used by hakozuna and hz4. A null below each array
-// ends a pop, so that an empty bin needs no compare of its own.
+// block that passes from thread to thread costs no cache miss here. Used by hakozuna, hz4 and hz8. A null below each
+// array ends a pop, so that an empty bin needs no compare of its own.
 //
 //   tops[bin] - base(bin) == capacity[bin] - room[bin]         the slots of a bin are [base, top)
 //
@@ -59,7 +59,7 @@ struct Magazine {
 
   // Zero at first. A page of it is touched when a bin in it is used.
   struct Store {
-    void* entries[kPlaces.total + 1];
+    void* entries[kPlaces.total];
   };
 
   static constexpr unsigned kRows = kBins + 1;       // of 0 and of kHugeBin nothing is admitted

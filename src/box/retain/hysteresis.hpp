@@ -11,8 +11,9 @@
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 //
-// A program that has no purger, or had no thread so far, may fall asleep with all that: once its live bytes without
-// what the bins may hold are below 1/8 of recent, it is emptying itself, and every byte that comes home takes eight
+// A program that has no purger, or had no thread so far, may fall asleep with all that; and one that has not come near
+// half of recent for kQuietMilliseconds will not want it again soon. Once the live bytes of such a program, without
+// what the bins may hold, are below 1/8 of recent, it is emptying itself, and every byte that comes home takes eight
 // with it.
 #pragma once
 

@@ -95,7 +95,6 @@ struct Arena {
     const os::Guarded hold(g.lock);
     give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
   }
-
   static bool resize(Global& g, std::uintptr_t start, std::size_t granules) {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
@@ -123,7 +122,6 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return g.runs.piece(row_of(g, start), offset >> kGranuleShift) << kGranuleShift;
   }
-
   static std::size_t granules(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
     return g.runs.rows[row_of(g, start)].length;
@@ -137,11 +135,14 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return std::size_t{g.runs.top - g.runs.first} << kGranuleShift;
   }
-
   static std::size_t dirty_bytes(const Global& g) { return g.dirty.load(std::memory_order_relaxed) << kGranuleShift; }
   static std::size_t held_bytes(Global& g) {
     const os::Guarded hold(g.lock);
     return held(g);
+  }
+  static bool has_room(Global& g) {
+    const os::Guarded hold(g.lock);
+    return held(g) <= g.ration.trigger;
   }
   static std::size_t thread_share(const Global& g) { return g.ration.thread_share.load(std::memory_order_relaxed); }
   static std::size_t purge(Global& g, std::size_t keep_bytes) {
