@@ -13,6 +13,12 @@ function(hz_compile_tests target)
   # sized delete exists.
   target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin -fsized-deallocation)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/test)
+  # GoogleTest's header takes longer to compile than most tests; of few sources it is not worth a compilation of its own.
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  if(count GREATER 4)
+    target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
+  endif()
 endfunction()
 
 function(hz_link_tests target)
