@@ -120,7 +120,9 @@ struct Boundary {
     Parcel<Bundle> parcel;
     while (sweep.next(parcel)) {
       H::audit(t, parcel.bin, parcel.slots);
-      if (parcel.slots.count != 0 && may_wait_for(parcel.owner)) {
+      // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
+      const bool may_wait = Retain::may_wait(S::global.retain) && S::global.owners.threads(parcel.owner) != 0;
+      if (parcel.slots.count != 0 && may_wait) {
         const unsigned count = parcel.slots.count;
         Retain::loose_added(S::global.retain, count * bin_size(parcel.bin));
         Remote::send(S::shelves.remote, t.owner, parcel);
@@ -148,11 +150,6 @@ struct Boundary {
   }
 
  private:
-  // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
-  static bool may_wait_for(unsigned owner) {
-    return Retain::may_wait(S::global.retain) && S::global.owners.threads(owner) != 0;
-  }
-
   // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
   // of its own now and then, so that what the thread no longer uses does not hold the budget for ever; and the budget
   // follows how often that happens.

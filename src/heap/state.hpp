@@ -126,19 +126,8 @@ struct State {
   static Thread& unless_counting(Thread& t) { return global.counting.load(std::memory_order_relaxed) ? empty : t; }
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
-  class Hold {
-   public:
-    explicit Hold(os::Lock& lock) : lock_(tls.forking ? nullptr : &lock) {
-      if (lock_ != nullptr) lock_->lock();
-    }
-    ~Hold() {
-      if (lock_ != nullptr) lock_->unlock();
-    }
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
-
-   private:
-    os::Lock* lock_;
+  struct Hold : os::Guarded {
+    explicit Hold(os::Lock& lock) : Guarded(tls.forking ? nullptr : &lock) {}
   };
 };
 

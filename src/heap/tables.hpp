@@ -8,25 +8,18 @@
 
 namespace hz {
 
-// 0 for a box that keeps none.
+// What a box keeps a granule, and what of it is for slots below 128 bytes alone: untouched under others, so no limit
+// counts it. 0 for a box that keeps nothing.
 template <class Box>
-consteval std::size_t table_bytes() {
-  if constexpr (requires { Box::kTableBytesPerGranule; }) {
-    return Box::kTableBytesPerGranule;
-  } else {
-    return 0;
-  }
-}
-
-// What a guard keeps for the smallest slots alone.
-template <class Guard>
-consteval std::size_t dense_bytes() {
-  if constexpr (requires { Guard::kDenseBytes; }) {
-    return Guard::kDenseBytes;
-  } else {
-    return 0;
-  }
-}
+inline constexpr std::size_t kTableBytes = 0;
+template <class Box>
+inline constexpr std::size_t kDenseBytes = 0;
+template <class Box>
+requires requires { Box::kTableBytesPerGranule; }
+inline constexpr std::size_t kTableBytes<Box> = Box::kTableBytesPerGranule;
+template <class Box>
+requires requires { Box::kDenseBytes; }
+inline constexpr std::size_t kDenseBytes<Box> = Box::kDenseBytes;
 
 template <class Line>
 struct Tables {
@@ -34,33 +27,43 @@ struct Tables {
   using S = State<Line>;
   using Global = typename S::Global;
 
-  static constexpr std::size_t kRoute = table_bytes<typename Line::Route>();
-  static constexpr std::size_t kGuard = table_bytes<typename Line::Guard>();
-  static constexpr std::size_t kPool = table_bytes<typename Line::Pool>();
-  static constexpr std::size_t kRemote = table_bytes<typename Line::Remote>();
+  static constexpr std::size_t kRoute = kTableBytes<typename Line::Route>;
+  static constexpr std::size_t kGuard = kTableBytes<typename Line::Guard>;
+  static constexpr std::size_t kPool = kTableBytes<typename Line::Pool>;
+  static constexpr std::size_t kRemote = kTableBytes<typename Line::Remote>;
   static constexpr std::size_t kBytesPerGranule = kRoute + kGuard + kPool + kRemote;
-  // Of these, what is touched where blocks are not of the smallest.
-  static constexpr std::size_t kUsualBytesPerGranule = kBytesPerGranule - dense_bytes<typename Line::Guard>();
+  // Of these, what is touched where slots are not of the smallest.
+  static constexpr std::size_t kUsualBytesPerGranule = kBytesPerGranule - kDenseBytes<typename Line::Guard> -
+                                                       kDenseBytes<typename Line::Pool> -
+                                                       kDenseBytes<typename Line::Remote>;
 
-  // The source is open; the route opens itself last, when everything else is ready. Tables that say nothing of a free
-  // granule are the source's shadows: their pages may go back with its own.
+  // The source is open; the route opens itself last, when everything else is ready.
   static void open(Global& g) {
     const std::uintptr_t base = Source::base(g.source);
     const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
     std::uintptr_t at = Source::tables(g.source) + granules * kRoute;
     if constexpr (kGuard != 0) {
       Line::Guard::open(base, at, granules);
-      Source::shadow(g.source, at, Line::Guard::kDenseBytes, false);  // touched under the smallest slots alone
-      Source::shadow(g.source, at + granules * Line::Guard::kDenseBytes, Line::Guard::kWideBytes, true);
+      share<typename Line::Guard>(g, at, granules);
     }
     at += granules * kGuard;
     Line::Pool::open(S::shelves.pool, base, at, granules);
-    Source::shadow(g.source, at, Line::Pool::kBitmapBytes, true);
-    Source::shadow(g.source, at + granules * Line::Pool::kBitmapBytes, kPool - Line::Pool::kBitmapBytes, true);
+    share<typename Line::Pool>(g, at, granules);
     at += granules * kPool;
     if constexpr (kRemote != 0) {
       Line::Remote::open(S::shelves.remote, base, at, granules);
-      Source::shadow(g.source, at, Line::Remote::kBitmapBytes, true);
+      share<typename Line::Remote>(g, at, granules);
+    }
+  }
+
+ private:
+  // A box's first tables, which say nothing of a free granule, are the source's shadows: their pages may go back with
+  // its own.
+  template <class Box>
+  static void share(Global& g, std::uintptr_t at, std::size_t granules) {
+    for (const std::size_t stride : Box::kShadows) {
+      Source::shadow(g.source, at, stride, stride != kDenseBytes<Box>);
+      at += granules * stride;
     }
   }
 };

@@ -43,8 +43,6 @@ class FileBytes {
   ~FileBytes() {
     if (fd_ >= 0) close(fd_);
   }
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
 
   // The next byte, or -1 at the end.
   int next() {

@@ -66,13 +66,20 @@ class Lock {
 
 class Guarded {
  public:
-  explicit Guarded(Lock& lock) : lock_(lock) { lock_.lock(); }
-  ~Guarded() { lock_.unlock(); }
+  explicit Guarded(Lock& lock) : Guarded(&lock) {}
+  ~Guarded() {
+    if (lock_ != nullptr) lock_->unlock();
+  }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
+ protected:
+  explicit Guarded(Lock* lock) : lock_(lock) {  // nullptr: nothing
+    if (lock_ != nullptr) lock_->lock();
+  }
+
  private:
-  Lock& lock_;
+  Lock* lock_;
 };
 
 }  // namespace hz::os

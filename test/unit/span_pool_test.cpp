@@ -45,9 +45,9 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
 
   void ExpectInvariants(std::uint32_t row, Bin bin) const {
     const SpanPool::Span& span = pool_->spans[row];
-    const std::uint64_t* words = pool_->bitmaps + row * SpanPool::kBitmapWords;
     unsigned bits = 0;
-    for (unsigned w = 0; w < SpanPool::kBitmapWords; ++w) bits += static_cast<unsigned>(__builtin_popcountll(words[w]));
+    for (unsigned w = 0; w < SpanPool::Bits::kWords; ++w)
+      bits += static_cast<unsigned>(__builtin_popcountll(pool_->bits.word(row, w)));
     ASSERT_EQ(span.home, bits);
     if (span.bin == 0) {
       ASSERT_EQ(0u, bits) << "a bitmap is left clean";
@@ -69,6 +69,15 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
 class EveryBin : public SpanPoolTest {
  protected:
   void ExpectWholePages(bool zeroed);
+
+  // Of some lines of slots below a line, no two in a row share one.
+  void ExpectNoNeighboursInARow(unsigned count, std::size_t size) {
+    constexpr std::size_t kLine = 64;
+    for (unsigned i = 1; i < count && size < kLine && count * size >= 4 * kLine; ++i) {
+      const auto [low, high] = std::minmax({hz::address(slots_[i - 1]), hz::address(slots_[i])});
+      ASSERT_NE((low + size - 1) / kLine, high / kLine) << size << " bytes, number " << i << " of " << count;
+    }
+  }
 };
 
 void EveryBin::ExpectWholePages(bool zeroed) {
@@ -86,6 +95,8 @@ void EveryBin::ExpectWholePages(bool zeroed) {
     ASSERT_EQ(zeroed, taken.zeroed);
     ASSERT_GE(taken.slots, 1u);
     ASSERT_LE(taken.slots, std::max<std::size_t>(want, size < hz::kPage ? (hz::kPage + size - 1) / size : 1));
+    ExpectNoNeighboursInARow(taken.slots, size);
+    std::sort(slots_, slots_ + taken.slots);
     for (unsigned i = 0; i < taken.slots; ++i) ASSERT_EQ(SpanAt(3) + (carved + i) * size, hz::address(slots_[i]));
     carved += taken.slots;
     const auto last_page = static_cast<unsigned>((carved - 1) * size / hz::kPage);
@@ -150,12 +161,20 @@ INSTANTIATE_TEST_SUITE_P(SpanPool, EveryBin, ::testing::Range(Bin{1}, Bin{hz::kB
                          [](const auto& info) { return std::to_string(hz::bin_size(info.param)); });
 
 TEST_F(SpanPoolTest, TableHoldsARowAndABitmapPerGranule) {
-  EXPECT_EQ(hz::kGranule / hz::kMinAlign / 8, SpanPool::kBitmapBytes);
-  SpanPool::adopt(*pool_, SpanAt(kGranules - 1), 1, 0, true);
-  const auto* last = reinterpret_cast<const char*>(&pool_->spans[kGranules]);
-  EXPECT_LE(last, table_.bytes() + kGranules * SpanPool::kTableBytesPerGranule);
-  EXPECT_LE(reinterpret_cast<const char*>(pool_->bitmaps + kGranules * SpanPool::kBitmapWords),
-            reinterpret_cast<const char*>(pool_->spans));
+  const auto* end = table_.bytes() + kGranules * SpanPool::kTableBytesPerGranule;
+  EXPECT_EQ(end, reinterpret_cast<const char*>(&pool_->spans[kGranules]));
+  std::set<const void*> words;
+  for (std::uint32_t row = 0; row < kGranules; ++row) {
+    for (unsigned w = 0; w < hz::kGranule / hz::kMinAlign / 64; ++w) words.insert(&pool_->bits.word(row, w));
+  }
+  EXPECT_EQ(kGranules * hz::kGranule / hz::kMinAlign / 64, words.size());
+  EXPECT_EQ(table_.bytes(), *words.begin());
+  EXPECT_EQ(reinterpret_cast<const char*>(pool_->spans) - 8, *words.rbegin());
+}
+
+TEST_F(SpanPoolTest, BitsOfSlotsOf128BytesTake64BytesAGranule) {
+  for (unsigned w = 0; w < hz::kGranule / 128 / 64; ++w)
+    EXPECT_EQ(table_.bytes() + (7 * 8 + w) * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, w)));
 }
 
 TEST_F(SpanPoolTest, HomeComesBeforeCarving) {

@@ -10,6 +10,7 @@
 //   home == carved            =>  nobody holds a slot: the span leaves the pool
 #pragma once
 
+#include "base/slot_bits.hpp"
 #include "box/central/contract.hpp"
 #include "os/lock.hpp"
 
@@ -31,14 +32,15 @@ struct BasicSpanPool {
 
   static constexpr std::size_t kCacheLine = 64;
   static constexpr unsigned kLooks = 4;
-  static constexpr std::size_t kBitmapWords = kGranule / kMinAlign / 64;
-  static constexpr std::size_t kBitmapBytes = kBitmapWords * 8;
-  static constexpr std::size_t kTableBytesPerGranule = sizeof(Span) + kBitmapBytes;
+  using Bits = SlotBits<std::uint64_t>;
+  static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
+  static constexpr std::size_t kShadows[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Span)};
+  static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Span);
 
   struct Global {
     std::uintptr_t base = 0;
     Span* spans = nullptr;
-    std::uint64_t* bitmaps = nullptr;
+    Bits bits;
     struct alignas(64) Shelf {
       os::Lock lock;
       std::uint32_t first = 0;
@@ -48,8 +50,8 @@ struct BasicSpanPool {
 
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
     g.base = base;
-    g.bitmaps = static_cast<std::uint64_t*>(pointer(table));
-    g.spans = static_cast<Span*>(pointer(table + granules * kBitmapBytes));
+    g.bits.open(table, granules);
+    g.spans = static_cast<Span*>(pointer(table + granules * (Bits::kNearBytes + Bits::kFarBytes)));
   }
 
   static void adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed) {
@@ -95,8 +97,8 @@ struct BasicSpanPool {
     for (unsigned i = 0; i < count; ++i) {
       const std::uint32_t row = row_of(g, address(slots[i]));
       Span& span = g.spans[row];
-      const unsigned index = index_of(bin, slots[i]);
-      std::uint64_t& word = bitmap(g, row)[index / 64];
+      const unsigned index = slot_index(bin, static_cast<unsigned>(address(slots[i]) & (kGranule - 1)));
+      std::uint64_t& word = g.bits.word(row, index / 64);
       const std::uint64_t bit = std::uint64_t{1} << (index % 64);
       if (span.bin != bin || index >= span.carved || (word & bit) != 0) {
         rejected[given.rejected++] = slots[i];
@@ -126,10 +128,6 @@ struct BasicSpanPool {
   static std::uint32_t row_of(const Global& g, std::uintptr_t at) {
     return static_cast<std::uint32_t>((at - g.base) >> kGranuleShift);
   }
-  static unsigned index_of(Bin bin, const void* slot) {
-    return slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)));
-  }
-  static std::uint64_t* bitmap(Global& g, std::uint32_t row) { return g.bitmaps + row * kBitmapWords; }
 
   // Of the spans that had slots last, one that this owner had before, if there is one: small slots share lines of the
   // cache and pages with their neighbours.
@@ -146,11 +144,11 @@ struct BasicSpanPool {
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];
     const std::size_t size = bin_size(span.bin);
-    std::uint64_t* words = bitmap(g, row);
     for (unsigned w = 0; span.home != 0 && taken.slots < want; ++w) {
-      while (words[w] != 0 && taken.slots < want) {
-        const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(words[w]));
-        words[w] &= words[w] - 1;
+      std::uint64_t& word = g.bits.word(row, w);
+      while (word != 0 && taken.slots < want) {
+        const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(word));
+        word &= word - 1;
         --span.home;
         out[taken.slots++] = pointer(taken.span + index * size);
       }
@@ -161,7 +159,11 @@ struct BasicSpanPool {
     const std::size_t size = bin_size(span.bin);
     const unsigned begin = span.carved;
     const unsigned end = carve_end(span, want);
-    for (unsigned index = begin; index < end; ++index) out[taken.slots++] = pointer(taken.span + index * size);
+    // Slots that share a line of the cache are far from each other in the batch: of what a thread allocates in a row it
+    // may give one to each of several threads, and those would share the line, too.
+    const auto apart = size >= kCacheLine ? 1 : static_cast<unsigned>((kCacheLine - 2) / size + 2);
+    for (unsigned first = begin; first < begin + apart; ++first)
+      for (unsigned index = first; index < end; index += apart) out[taken.slots++] = pointer(taken.span + index * size);
     span.carved = static_cast<std::uint16_t>(end);
     taken.first_page = static_cast<unsigned>(begin * size >> kPageShift);
     taken.pages = static_cast<unsigned>((end - 1) * size >> kPageShift) + 1 - taken.first_page;
@@ -191,8 +193,8 @@ struct BasicSpanPool {
     if constexpr (kDebug) {
       const Span& span = g.spans[row];
       unsigned bits = 0;
-      for (std::size_t w = 0; w < kBitmapWords; ++w)
-        bits += static_cast<unsigned>(__builtin_popcountll(bitmap(g, row)[w]));
+      for (std::size_t w = 0; w < Bits::kWords; ++w)
+        bits += static_cast<unsigned>(__builtin_popcountll(g.bits.word(row, w)));
       hz::check(bits == span.home && span.home <= span.carved && span.carved <= bin_slots(span.bin));
       hz::check(span.listed == (span.home != 0 || span.carved != bin_slots(span.bin)));
     }
@@ -201,7 +203,7 @@ struct BasicSpanPool {
   static void forget(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
     const unsigned words = (span.carved + 63U) / 64;
-    for (unsigned w = 0; w < words; ++w) bitmap(g, row)[w] = 0;
+    for (unsigned w = 0; w < words; ++w) g.bits.word(row, w) = 0;
     span = {};
   }
 

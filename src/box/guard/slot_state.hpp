@@ -29,6 +29,7 @@ struct SlotState {
   static constexpr unsigned kDenseShift = 4, kWideShift = 7;
   static constexpr Bin kLastDense = scan_bin(1U << kWideShift) - 1;
   static constexpr std::size_t kDenseBytes = kGranule >> kDenseShift, kWideBytes = kGranule >> kWideShift;
+  static constexpr std::size_t kShadows[] = {kDenseBytes, kWideBytes};
   static constexpr std::size_t kTableBytesPerGranule = kDenseBytes + kWideBytes;
 
   enum State : std::uint8_t { kNothing = 0, kLive, kClaimed, kFree };

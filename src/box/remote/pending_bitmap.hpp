@@ -19,6 +19,7 @@
 
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
+#include "base/slot_bits.hpp"
 #include "box/remote/contract.hpp"
 
 namespace hz {
@@ -32,7 +33,6 @@ struct PendingBitmap {
   static constexpr std::size_t kEarlyBytes = 0;
   static constexpr bool kLent = false;
 
-  static constexpr std::size_t kWords = kGranule / kMinAlign / 64;
   enum Mark : std::uint16_t { kIdle = 0, kQueued, kDraining, kDirty };
 
   struct Entry {
@@ -40,13 +40,15 @@ struct PendingBitmap {
     std::atomic<std::uint16_t> bin;   // of the slots that are pending
     std::atomic<std::uint16_t> mark;
   };
-  static constexpr std::size_t kBitmapBytes = kWords * sizeof(std::uint64_t);
-  static constexpr std::size_t kTableBytesPerGranule = kBitmapBytes + sizeof(Entry);
+  using Bits = SlotBits<std::atomic<std::uint64_t>>;
+  static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
+  static constexpr std::size_t kShadows[] = {Bits::kNearBytes, Bits::kFarBytes};  // the entries may be in a queue
+  static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Entry);
 
   using Head = std::atomic<std::uint64_t>;  // life << 32 | granule number
   struct Global {
     std::uintptr_t base = 0;
-    std::atomic<std::uint64_t>* bits = nullptr;
+    Bits bits;
     Entry* entries = nullptr;
     struct alignas(64) Shelf {
       Head of_bin[kBins];
@@ -64,8 +66,8 @@ struct PendingBitmap {
 
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
     g.base = base;
-    g.bits = static_cast<std::atomic<std::uint64_t>*>(pointer(table));
-    g.entries = static_cast<Entry*>(pointer(table + granules * kBitmapBytes));
+    g.bits.open(table, granules);
+    g.entries = static_cast<Entry*>(pointer(table + granules * (Bits::kNearBytes + Bits::kFarBytes)));
   }
   static void join(PerThread& t, Global& g) { t.global = &g; }
 
@@ -91,7 +93,7 @@ struct PendingBitmap {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // Release: what the program wrote, and the class, are there for who collects. Acquire: if that one took the word
     // before us, we see its mark, draining or later.
-    g.bits[row * kWords + index / 64].fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_acq_rel);
+    g.bits.word(row, index / 64).fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_acq_rel);
     if (announce(entry)) push(g, owner, bin, row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.pushing.put(0);
@@ -251,7 +253,7 @@ struct PendingBitmap {
 
   // Whether bits are left: there is no room for them, or they are of another class.
   static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin bin, SlotArray& out, unsigned want) {
-    std::atomic<std::uint64_t>& word = g.bits[row * kWords + w];
+    std::atomic<std::uint64_t>& word = g.bits.word(row, w);
     if (word.load(std::memory_order_relaxed) == 0) return false;
     // Acquire: pairs with defer. Release: who sets a bit after this sees that we are draining.
     std::uint64_t bits = word.exchange(0, std::memory_order_acq_rel);

@@ -104,11 +104,8 @@ struct BasicHysteresis {
     const std::size_t loose = loose_bytes(g);
     return out > loose ? out - loose : 0;  // the two are read one after the other
   }
-  static std::size_t of_percent(const Global& g, std::size_t bytes) {
-    return bytes / 100 * g.percent.load(std::memory_order_relaxed);
-  }
   static std::size_t spare(const Global& g) {
-    const std::size_t allowed = of_percent(g, recent(g));
+    const std::size_t allowed = recent(g) / 100 * g.percent.load(std::memory_order_relaxed);
     const std::size_t now = live(g);
     return g.floor.load(std::memory_order_relaxed) + (allowed > now ? allowed - now : 0);
   }

@@ -11,7 +11,7 @@
 namespace hz {
 
 struct Shadows {
-  static constexpr unsigned kMost = 6;
+  static constexpr unsigned kMost = 8;
   struct Table {
     std::uintptr_t at;
     std::size_t stride;  // bytes of one granule's row
