@@ -31,6 +31,7 @@ struct BasicSpanPool {
   static_assert(sizeof(Span) == 16);
 
   static constexpr std::size_t kCacheLine = 64;
+  static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4;
   using Bits = SlotBits<std::uint64_t>;
   static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
@@ -161,7 +162,7 @@ struct BasicSpanPool {
     const unsigned end = carve_end(span, want);
     // Slots that share a line of the cache are far from each other in the batch: of what a thread allocates in a row it
     // may give one to each of several threads, and those would share the line, too.
-    const auto apart = size >= kCacheLine ? 1 : static_cast<unsigned>((kCacheLine - 2) / size + 2);
+    const auto apart = size >= kSpreadBelow ? 1 : static_cast<unsigned>((kCacheLine - 2) / size + 2);
     for (unsigned first = begin; first < begin + apart; ++first)
       for (unsigned index = first; index < end; index += apart) out[taken.slots++] = pointer(taken.span + index * size);
     span.carved = static_cast<std::uint16_t>(end);
