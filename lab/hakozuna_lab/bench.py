@@ -30,7 +30,7 @@ from hakozuna_lab.store import load as load_results
 class Request:
     wish: Wish
     lines: Sequence[str] = ()
-    peers: Sequence[str] = ("all",)
+    peers: Sequence[str] = ()  # none named: all, of --quick the newest of each allocator
     extra: Sequence[str] = ()  # NAME=LIBRARY
     env: Sequence[str] = ()  # CONTENDER=KEY=VALUE
     runs: int | None = None
@@ -41,8 +41,9 @@ class Request:
 def find_contenders(request: Request) -> list[Contender]:
     words = {"": line_names()[:1], "all": line_names(), "none": []}
     contenders = [find_line(name) for name in words.get(",".join(request.lines), list(request.lines))]
-    if list(request.peers) != ["none"]:
-        contenders += find_peers(request.peers)
+    peers = list(request.peers) or ["newest" if request.wish.quick else "all"]
+    if peers != ["none"]:
+        contenders += find_peers(peers)
         say_who_is_missing(contenders)
     contenders += [parse_contender(text) for text in request.extra]
     if not contenders:

@@ -62,7 +62,9 @@ def bench(
     lines: Annotated[
         str, typer.Option(help="our lines, with commas, `all` or `none` (the default line); the first is judged")
     ] = "",
-    peers: Annotated[str, typer.Option(help="names, with commas; `newest`, `default`, `all` or `none`")] = "all",
+    peers: Annotated[
+        str, typer.Option(help="names, with commas; `newest`, `default`, `all` or `none` (all; with --quick newest)")
+    ] = "",
     peer: Annotated[list[str] | None, typer.Option(help="NAME=LIBRARY, one more peer; may repeat")] = None,
     env: Annotated[list[str] | None, typer.Option(help="CONTENDER=KEY=VALUE, a setting; may repeat")] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="rounds (7; with --quick 5)")] = None,

@@ -3,6 +3,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hakozuna_lab.contender import Contender
 from hakozuna_lab.peer_list import PEERS
 from hakozuna_lab.peers import Found
 from hakozuna_lab.schedule import Session
+from hakozuna_lab.selection import Wish
 from hakozuna_lab.store import load
 
 pytestmark = pytest.mark.usefixtures("tree", "quiet_machine")
@@ -45,6 +47,21 @@ def test_records_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "| main_r50/T2/fair | other | 1.00 M (1.00 M..1.00 M) | 2.000 [2.000..2.000] | ahead |" in printed
     assert "iterations per thread: guard_r50/T2/fair 9, main_r50/T2/fair 9" in printed
     assert (tmp_path / "x.md").read_text(encoding="utf-8") + "\n" == printed
+
+
+def test_peers_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that gives each block back at once would make a quick bench a long one."""
+    asked: list[str] = []
+
+    def no_peers(names: Sequence[str]) -> list[Contender]:
+        asked.extend(names)
+        return []
+
+    monkeypatch.setattr(bench, "find_peers", no_peers)
+    monkeypatch.setattr(bench, "say_who_is_missing", lambda contenders: None)
+    for wish, peers in ((Wish(quick=True), ()), (Wish(), ()), (Wish(quick=True), ("all",)), (Wish(), ("none",))):
+        bench.find_contenders(bench.Request(wish, ("mine",), peers))
+    assert asked == ["newest", "all", "all"]
 
 
 def test_a_contender_that_does_not_work_is_known_before_the_first_run(tmp_path: Path) -> None:
