@@ -33,14 +33,9 @@ HZ_EXPORT struct mallinfo2 mallinfo2() {
 
 HZ_EXPORT struct mallinfo mallinfo() {
   const struct mallinfo2 wide = mallinfo2();
-  struct mallinfo info = {};
-  info.arena = clipped(wide.arena);
-  info.ordblks = clipped(wide.ordblks);
-  info.uordblks = clipped(wide.uordblks);
-  info.fsmblks = clipped(wide.fsmblks);
-  info.fordblks = clipped(wide.fordblks);
-  info.usmblks = clipped(wide.usmblks);
-  info.keepcost = clipped(wide.keepcost);
+  struct mallinfo info = {};  // the same fields, but narrow
+  const auto* from = reinterpret_cast<const size_t*>(&wide);
+  for (int* to = &info.arena; to <= &info.keepcost;) *to++ = clipped(*from++);
   return info;
 }
 
@@ -51,19 +46,15 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
     return -1;
   }
   const hz_stats_t s = stats();
-  const int written = fprintf(
-      stream,
-      "<malloc version=\"1\">\n<heap nr=\"0\">\n"
-      "<total type=\"rest\" count=\"%llu\" size=\"%llu\"/>\n"
-      "<system type=\"current\" size=\"%llu\"/>\n<system type=\"max\" size=\"%llu\"/>\n"
-      "<hakozuna line=\"%s\" version=\"%s\" live=\"%llu\" cached=\"%llu\" dirty=\"%llu\" "
-      "metadata=\"%llu\" threads=\"%llu\"/>\n</heap>\n</malloc>\n",
-      static_cast<unsigned long long>(s.spans_acquired - s.spans_retired),
-      static_cast<unsigned long long>(s.bytes_cached + s.bytes_dirty),
-      static_cast<unsigned long long>(s.bytes_held + s.bytes_dirty), static_cast<unsigned long long>(s.bytes_peak),
-      ThisLine::kName, HZ_VERSION, static_cast<unsigned long long>(s.bytes_live),
-      static_cast<unsigned long long>(s.bytes_cached), static_cast<unsigned long long>(s.bytes_dirty),
-      static_cast<unsigned long long>(s.bytes_metadata), static_cast<unsigned long long>(s.threads));
+  const int written = fprintf(stream,
+                              "<malloc version=\"1\">\n<heap nr=\"0\">\n"
+                              "<total type=\"rest\" count=\"%lu\" size=\"%lu\"/>\n"
+                              "<system type=\"current\" size=\"%lu\"/>\n<system type=\"max\" size=\"%lu\"/>\n"
+                              "<hakozuna line=\"%s\" version=\"%s\" live=\"%lu\" cached=\"%lu\" dirty=\"%lu\" "
+                              "metadata=\"%lu\" threads=\"%lu\"/>\n</heap>\n</malloc>\n",
+                              s.spans_acquired - s.spans_retired, s.bytes_cached + s.bytes_dirty,
+                              s.bytes_held + s.bytes_dirty, s.bytes_peak, ThisLine::kName, HZ_VERSION, s.bytes_live,
+                              s.bytes_cached, s.bytes_dirty, s.bytes_metadata, s.threads);
   return written < 0 ? -1 : 0;
 }
 

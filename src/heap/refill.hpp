@@ -30,8 +30,7 @@ struct Boundary {
   using Policy = typename Line::Policy;
   using Observe = typename Line::Observe;
 
-  static constexpr unsigned kAll = L::kAll;
-  static constexpr unsigned kBatch = L::kBatch;
+  static constexpr unsigned kAll = L::kAll, kBatch = L::kBatch;
   static constexpr unsigned kDeniedPerTake = 16, kDeniedPerVerdict = 256;
   static constexpr std::uint64_t kBusyMicroseconds = 2000, kCalmMicroseconds = 50000;  // for so many denials
   static constexpr unsigned kKeepers = 256;
@@ -133,9 +132,6 @@ struct Boundary {
     }
   }
 
-  // Slots that were taken away from a thread, and that it will not touch again: see revoke.hpp.
-  static void take_home(Thread& t, Bin bin, const Bundle& bundle) { H::go_home(t, bin, bundle); }
-
   // What the crossings of others would do in time, done by the purger while nobody crosses; whether nothing was left.
   // `idle`: all threads are, so that what waits loose waits for nobody.
   static bool tidy(Thread& t, bool idle) {
@@ -143,6 +139,10 @@ struct Boundary {
     L::sweep_up(t);
     if (!idle) {
       L::relieve_all(t);
+      const std::size_t unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source));
+      if (unneeded > Source::dirty_bytes(S::global.source)) L::vacate_all(t);
+      const std::size_t dirty = Source::dirty_bytes(S::global.source);
+      if (unneeded != 0) H::purge(t, dirty > unneeded ? dirty - unneeded : 0);
       return H::purge_if_due(t), false;
     }
     L::vacate_all(t);

@@ -22,6 +22,7 @@ struct Box {
   static std::size_t busy_bytes(const Global&);
   static std::size_t dirty_limit(const Global&);
   static std::size_t dirty_target(const Global&);
+  static std::size_t unneeded(Global&, std::size_t);
   static std::size_t out_bytes(const Global&);
   static std::size_t loose_bytes(const Global&);
   static std::size_t peak_bytes(const Global&);

@@ -40,6 +40,32 @@ TEST(Purger, IsOne) {
   }
 }
 
+// What a thread that is never idle has not needed for a second goes, although its recent peak would allow it to stay.
+TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
+  if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
+  const Watchdog watchdog;
+  Load stays(kServiceBytes, Sizes::kLarge);
+  Load goes(kServiceBytes / 2, Sizes::kLarge);
+  Crew crew(1);
+  crew.Run([&](unsigned) {
+    stays.Make(Seed());
+    goes.Make(Seed());
+    const std::size_t full = RssBytes();
+    goes.Free();
+    Load small(kMiB, Sizes::kSmall);
+    const double began = Now();
+    const auto is_small = [full] { return RssBytes() + kServiceBytes / 2 <= full + 16 * kMiB; };
+    for (std::uint64_t turn = 0; !is_small() && Now() < began + 15; turn += 100) {
+      for (std::uint64_t i = 0; i < 100; ++i) {
+        small.Make(Seed() + turn + i);
+        small.Free();
+      }
+    }
+    EXPECT_TRUE(is_small()) << RssBytes() / kMiB << " MiB of " << full / kMiB;
+    stays.Free();
+  });
+}
+
 // A process that never had a thread is left alone while its memory lives, however much it is, and while it is small.
 // (What happens when its memory is stuck, the shapes of one thread show.)
 TEST(Purger, LeavesASingleThreadAlone) {

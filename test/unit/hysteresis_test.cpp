@@ -102,6 +102,18 @@ TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpare) {
   EXPECT_FALSE(Hysteresis::may_wait(g));
 }
 
+TEST(Hysteresis, WhatWasThereAtEachLookIsUnneeded) {
+  Hysteresis::Global g;
+  const auto looks = [&g](std::size_t dirty, std::size_t at_last) {
+    for (unsigned look = 1; look < Hysteresis::kLooks; ++look) EXPECT_EQ(0u, Hysteresis::unneeded(g, dirty));
+    return Hysteresis::unneeded(g, at_last);
+  };
+  EXPECT_EQ(60 * kMiB, looks(60 * kMiB + Hysteresis::kFloor, 90 * kMiB));
+  EXPECT_EQ(20 * kMiB, looks(60 * kMiB, 20 * kMiB + Hysteresis::kFloor)) << "it was used once";
+  EXPECT_EQ(0u, looks(60 * kMiB, Hysteresis::kFloor));
+  EXPECT_EQ(50 * kMiB, looks(50 * kMiB + Hysteresis::kFloor, 50 * kMiB + Hysteresis::kFloor)) << "nothing is kept";
+}
+
 TEST(Hysteresis, APeakCountsForOneWindowAfterItsOwn) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 900 * kMiB);

@@ -24,6 +24,7 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::must_go(seen) } -> std::same_as<bool>;              // ... so many that even their owner is to lose some
   { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
   { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that
+  { R::unneeded(g, bytes) } -> std::same_as<std::size_t>;  // of loose and so much dirty; asked at each beat
   { R::busy_bytes(seen) } -> std::same_as<std::size_t>;    // at least so much is in the program's hands
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::loose_bytes(seen) } -> std::same_as<std::size_t>;

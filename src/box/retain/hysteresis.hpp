@@ -10,6 +10,7 @@
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2                  (it serves one owner; what is home serves everybody)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
+//   unneeded: so much of loose + dirty, beyond the floor, was there at each of the purger's last kLooks looks; it goes
 //
 // A program that has no purger, or had no thread so far, may fall asleep with all that; and one that has not come near
 // half of recent for kQuietMilliseconds will not want it again soon. Once the live bytes of such a program, without
@@ -27,26 +28,26 @@ namespace hz {
 
 struct UsualFootprint {
   static constexpr std::size_t kFloor = 4 * kMiB;
-  static constexpr std::size_t kDefaultPercent = 125;
+  static constexpr std::size_t kDefaultPercent = 150;
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
 };
 
 template <class Footprint>
-struct BasicHysteresis {
-  static constexpr std::size_t kFloor = Footprint::kFloor;
-  static constexpr std::size_t kDefaultPercent = Footprint::kDefaultPercent;
-  static constexpr std::uint64_t kWindowMilliseconds = Footprint::kWindowMilliseconds;
+struct BasicHysteresis : Footprint {
   static constexpr std::size_t kBusy = 2, kEmptied = 8;
+  static constexpr unsigned kLooks = 10;
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
     std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
-    std::atomic<std::size_t> percent{kDefaultPercent};
-    std::atomic<std::size_t> floor{kFloor};
+    std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
+    std::atomic<std::size_t> floor{Footprint::kFloor};
     std::atomic<bool> has_purger{true};  // or may get one
+    std::size_t least = 0;               // loose + dirty, of the purger's looks so far
+    unsigned looks = 0;
   };
 
   static void slots_out(Global& g, std::size_t bytes) {
@@ -84,6 +85,13 @@ struct BasicHysteresis {
     return loose < all - all / 4 ? all - loose : all / 4;
   }
   static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
+  static std::size_t unneeded(Global& g, std::size_t dirty) {
+    const std::size_t free = loose_bytes(g) + dirty;
+    if (g.looks == 0 || free < g.least) g.least = free;
+    g.looks = (g.looks + 1) % kLooks;
+    const std::size_t floor = g.floor.load(std::memory_order_relaxed);
+    return g.looks == 0 && g.least > floor ? g.least - floor : 0;
+  }
 
   static std::size_t busy_bytes(const Global& g) {
     const std::size_t now = live(g);
@@ -116,9 +124,9 @@ struct BasicHysteresis {
   }
   static void turn_in_time(Global& g, std::uint64_t now) {
     std::uint64_t then = g.began.load(std::memory_order_relaxed);
-    if (now - then < kWindowMilliseconds) return;
+    if (now - then < Footprint::kWindowMilliseconds) return;
     if (!g.began.compare_exchange_strong(then, now, std::memory_order_relaxed)) return;
-    const bool missed = then != 0 && now - then >= 2 * kWindowMilliseconds;  // nobody looked for a whole window
+    const bool missed = then != 0 && now - then >= 2 * Footprint::kWindowMilliseconds;  // a window without a look
     turn(g, missed ? live(g) : g.high.load(std::memory_order_relaxed));
   }
   static void turn(Global& g, std::size_t before) {
