@@ -23,10 +23,19 @@ struct SlotArray {
   // count < kMost
   void push(void* slot) { slots[count++] = slot; }
 
-  // Moves at most `n` of them to `out`; how many.
+  // What came last of the `left` slots at `from`, until there are `want`; at most kMost.
+  void draw(unsigned want, void* const* from, unsigned& left) {
+    const unsigned n = want - count < left ? want - count : left;
+    left -= n;
+    __builtin_memcpy(slots + count, from + left, n * sizeof(void*));
+    count += n;
+  }
+
+  // Moves at most `n`, those that came last, to `out`, in their order; how many.
   unsigned take(void** out, unsigned n) {
-    unsigned taken = 0;
-    while (taken < n && count != 0) out[taken++] = slots[--count];
+    const unsigned taken = n < count ? n : count;
+    count -= taken;
+    __builtin_memcpy(out, slots + count, taken * sizeof(void*));
     return taken;
   }
 

@@ -99,16 +99,9 @@ struct Options {
     return true;
   }
   static unsigned shift_of(char unit) {
-    switch (unit) {
-      case 0: return 0;
-      case 'k':
-      case 'K': return 10;
-      case 'm':
-      case 'M': return 20;
-      case 'g':
-      case 'G': return 30;
-      default: return kNoUnit;
-    }
+    if (unit == 0) return 0;
+    const int lower = unit | 0x20;
+    return lower == 'k' ? 10 : lower == 'm' ? 20 : lower == 'g' ? 30 : kNoUnit;
   }
 
   static bool set_stats(Options& o, const char* value) {

@@ -75,11 +75,10 @@ struct Revocation {
   }
 
   static typename Front::Bundle contents(const Thread& t, Bin bin, typename Front::List list) {
-    if constexpr (Front::kInBand) {
+    if constexpr (Front::kInBand)
       return walked(t, bin, list);
-    } else {
+    else
       return Front::listed(t.front, bin, list);
-    }
   }
 
   // The list as a chain, if it is one from end to end: its first slot may have been handed out a moment ago, and then

@@ -105,7 +105,7 @@ struct MagazineDepot {
       const os::Guarded hold(shelf.lock);
       Crate* full = shelf.first;
       if (full == nullptr) return;
-      while (out.count < want && full->count != 0) out.push(full->slots[--full->count]);
+      out.draw(want, full->slots, full->count);
       if (full->count == 0) {
         shelf.first = full->following();
         full->follow_with(nullptr);

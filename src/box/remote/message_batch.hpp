@@ -203,7 +203,7 @@ struct MessageBatch {
     Crate* too_many = nullptr;
     Crate* crate = inbox.adopted[bin].load(std::memory_order_relaxed);
     while (crate != nullptr && out.count < want) {
-      while (out.count < want && crate->count != 0) out.push(crate->slots[--crate->count]);
+      out.draw(want, crate->slots, crate->count);
       if (crate->count != 0) break;
       Crate* next = crate->following();
       Crate*& list = inbox.spares < kSpares ? inbox.spare : too_many;
