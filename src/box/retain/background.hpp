@@ -15,7 +15,7 @@ struct SteadyBeat {
   static constexpr unsigned kIdleTicks = 2;   // a thread that wakes more often keeps its cache
   static constexpr unsigned kStillTicks = 2;  // the same, when no thread moves
   static constexpr unsigned kRestTicks = 20;  // then the purger itself sleeps, or ends
-  static constexpr std::size_t kWorthBytes = 6 * kMiB;
+  static constexpr std::size_t kWorthBytes = 4 * kMiB;
 };
 
 // Prompt: a process is small 50 ms after its last thread stood still. On a busy machine a thread may wait for a
