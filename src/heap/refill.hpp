@@ -132,6 +132,9 @@ struct Boundary {
     }
   }
 
+  // Slots that were taken away from a thread, and that it will not touch again: see revoke.hpp.
+  static void take_home(Thread& t, Bin bin, const Bundle& bundle) { H::go_home(t, bin, bundle); }
+
   // What the crossings of others would do in time, done by the purger while nobody crosses; whether nothing was left.
   // `idle`: all threads are, so that what waits loose waits for nobody.
   static bool tidy(Thread& t, bool idle) {

@@ -68,7 +68,7 @@ struct Revocation {
   static void settle(Thread& t, Bin bin, typename Front::List list) {
     const typename Front::Bundle slots = contents(t, bin, list);
     if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
-      H::go_home(t, bin, slots);
+      B::take_home(t, bin, slots);
     } else if (!Front::dispute(t.front, bin, list)) {
       Guard::report(Fault::kWriteAfterFree, list, bin, Line::kName);  // two cannot be in dispute
     }

@@ -35,19 +35,16 @@ struct UsualFootprint {
 
 template <class Footprint>
 struct BasicHysteresis : Footprint {
-  static constexpr std::size_t kBusy = 2, kEmptied = 8;
-  static constexpr unsigned kLooks = 10;
+  static constexpr std::size_t kBusy = 2, kEmptied = 8, kLooks = 10;
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
     std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
-    std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
-    std::atomic<std::size_t> floor{Footprint::kFloor};
+    std::atomic<std::size_t> percent{Footprint::kDefaultPercent}, floor{Footprint::kFloor};
     std::atomic<bool> has_purger{true};  // or may get one
-    std::size_t least = 0;               // loose + dirty, of the purger's looks so far
-    unsigned looks = 0;
+    std::size_t least = 0, looks = 0;    // the purger's own: of loose + dirty, at its looks so far
   };
 
   static void slots_out(Global& g, std::size_t bytes) {
