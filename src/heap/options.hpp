@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "box/source/contract.hpp"
 #include "os/message.hpp"
@@ -63,14 +64,16 @@ struct Options {
   static constexpr std::size_t kLeastLimit = kMiB;
   static constexpr std::size_t kMostLimit = 16384 * kGiB;
 
+  // The number that `text` begins with, which is moved behind it; false if there is none, or it is above `high`.
+  static bool number(const char*& text, std::size_t high, std::size_t& out) {
+    const char* const start = text;
+    for (out = 0; *text >= '0' && *text <= '9' && out <= high; ++text)
+      out = out * 10 + static_cast<std::size_t>(*text - '0');
+    return text != start && out <= high;
+  }
   static bool parse(const char* text, std::size_t low, std::size_t high, std::size_t& out) {
-    std::size_t n = 0;
-    if (*text == 0) return false;
-    for (; *text != 0; ++text) {
-      if (*text < '0' || *text > '9' || n > high) return false;
-      n = n * 10 + static_cast<std::size_t>(*text - '0');
-    }
-    if (n < low || n > high) return false;
+    std::size_t n;
+    if (!number(text, high, n) || *text != 0 || n < low) return false;
     out = n;
     return true;
   }
@@ -78,21 +81,15 @@ struct Options {
   // 0, bytes with or without a unit, or per cent. Less than a MiB is no limit a program starts under, but a forgotten
   // unit.
   static bool parse_limit(const char* text, MemoryLimit& out) {
-    constexpr std::size_t kLongestNumber = 20;
-    char digits[kLongestNumber + 1];
-    std::size_t count = 0;
-    for (; *text >= '0' && *text <= '9' && count < kLongestNumber; ++text) digits[count++] = *text;
-    digits[count] = 0;
-    const char unit = *text;
-    if (unit != 0 && text[1] != 0) return false;
-    std::size_t n = 0;
-    if (unit == '%') {
-      if (!parse(digits, 1, 100, n)) return false;
+    std::size_t n;
+    if (!number(text, kMostLimit, n) || (*text != 0 && text[1] != 0)) return false;
+    if (*text == '%') {
+      if (n < 1 || n > 100) return false;
       out = {.bytes = 0, .percent = static_cast<unsigned>(n), .given = true};
       return true;
     }
-    const unsigned shift = shift_of(unit);
-    if (shift == kNoUnit || !parse(digits, 0, kMostLimit >> shift, n)) return false;
+    const unsigned shift = shift_of(*text);
+    if (shift == kNoUnit || n > kMostLimit >> shift) return false;
     n <<= shift;
     if (n != 0 && n < kLeastLimit) return false;
     out = {.bytes = n, .percent = 0, .given = true};
@@ -104,28 +101,20 @@ struct Options {
     return lower == 'k' ? 10 : lower == 'm' ? 20 : lower == 'g' ? 30 : kNoUnit;
   }
 
-  static bool set_stats(Options& o, const char* value) {
-    if (same(value, "0")) return o.stats = StatsFormat::kNone, true;
-    if (same(value, "1")) return o.stats = StatsFormat::kText, true;
-    if (same(value, "json")) return o.stats = StatsFormat::kJson, true;
+  // `words` in the order of the type's values.
+  template <class T>
+  static bool choose(const char* value, std::initializer_list<const char*> words, T& out) {
+    for (const char* const& word : words)
+      if (same(value, word)) return out = static_cast<T>(&word - words.begin()), true;
     return false;
   }
+  static bool set_stats(Options& o, const char* value) { return choose(value, {"0", "1", "json"}, o.stats); }
   static bool set_on_invalid(Options& o, const char* value) {
-    const bool report = same(value, "report");
-    if (!report && !same(value, "abort")) return false;
-    o.report_only = report;
-    return true;
+    return choose(value, {"abort", "report"}, o.report_only);
   }
-  static bool set_background(Options& o, const char* value) {
-    if (same(value, "0")) return o.background = false, true;
-    if (same(value, "1")) return o.background = true, true;
-    return false;
-  }
+  static bool set_background(Options& o, const char* value) { return choose(value, {"0", "1"}, o.background); }
   static bool set_huge_pages(Options& o, const char* value) {
-    if (same(value, "auto")) return o.huge_pages = os::HugePages::kAsTheSystemSays, true;
-    if (same(value, "never")) return o.huge_pages = os::HugePages::kNever, true;
-    if (same(value, "always")) return o.huge_pages = os::HugePages::kAlways, true;
-    return false;
+    return choose(value, {"auto", "never", "always"}, o.huge_pages);
   }
   static bool set_thread_cache(Options& o, const char* value) {
     return parse(value, 1, std::size_t{1} << 32, o.thread_cache);

@@ -47,11 +47,8 @@ bool is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 // Whether `word` is one of a list with commas.
 bool lists(const char* list, const char* word) {
   const std::size_t n = strlen(word);
-  for (const char* at = list; *at != 0; ++at) {
-    if (strncmp(at, word, n) == 0 && (at[n] == ',' || at[n] == 0)) return true;
-    while (*at != 0 && *at != ',') ++at;
-    if (*at == 0) break;
-  }
+  for (const char* at = list; (at = strstr(at, word)) != nullptr; ++at)
+    if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == 0)) return true;
   return false;
 }
 

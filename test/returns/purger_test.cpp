@@ -84,6 +84,23 @@ TEST(Purger, LeavesASingleThreadAlone) {
   large.Free();
 }
 
+// Where no purger will come, a program that empties itself is small at once. It does not pay for that again and again.
+TEST(Purger, IsNotMissedByASingleThreadThatTurnsMemoryOver) {
+  if (KeepsLittle()) GTEST_SKIP() << "it promises to be small each time";
+  constexpr unsigned kTurns = 200;
+  constexpr std::size_t kSize = 8 * kMiB;
+  const std::uint64_t purged = HeapStats().bytes_purged;
+  for (unsigned turn = 0; turn < kTurns; ++turn) {
+    void* from = api::Malloc(kSize);
+    void* to = api::Malloc(kSize);
+    *static_cast<volatile char*>(from) = 1;
+    *static_cast<volatile char*>(to) = 1;
+    api::Free(from);
+    api::Free(to);
+  }
+  EXPECT_LE(HeapStats().bytes_purged - purged, kTurns / 10 * 2 * kSize);
+}
+
 // Runs the test of that name in a process with another environment.
 void RunWith(const char* variable, const char* value, const char* test) {
   char program[4096] = {};

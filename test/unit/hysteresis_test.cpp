@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Retention: the formulas of its header.
-#include "box/retain/hysteresis.hpp"
+#include "box/retain/keep_refill.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@ namespace hz_test {
 namespace {
 
 using hz::Hysteresis;
+using hz::kGiB;
 using hz::kMiB;
 
 // The header's words in figures.
@@ -26,7 +27,7 @@ std::size_t Recent(const Hysteresis::Global& g) { return std::max(g.high.load(),
 void BeganWindowsAgo(Hysteresis::Global& g, std::uint64_t windows) {
   g.began = hz::os::milliseconds() - windows * Hysteresis::kWindowMilliseconds;
 }
-void StopTheClock(Hysteresis::Global& g) { BeganWindowsAgo(g, 0); }
+void StopTheClock(auto& g) { g.began = hz::os::milliseconds(); }
 
 TEST(Hysteresis, NothingOutLeavesTheFloor) {
   Hysteresis::Global g;
@@ -165,6 +166,54 @@ TEST(Hysteresis, WhereAPurgerMayComeTheClockDecides) {
   Hysteresis::slots_out(g, kMiB);
   Hysteresis::slots_home(g, kMiB);
   EXPECT_EQ(792 * kMiB, Recent(g));
+}
+
+// 16 GiB are wanted back at once, or after the 33 s that they are worth.
+template <class Retain>
+void EmptyAndFillAgain(typename Retain::Global& g, std::uint64_t milliseconds) {
+  Retain::slots_out(g, 16 * kGiB);
+  Retain::slots_home(g, 16 * kGiB);
+  g.forgot_at = hz::os::milliseconds() - milliseconds;
+  Retain::slots_out(g, 16 * kGiB);
+  StopTheClock(g);
+  Retain::slots_home(g, 16 * kGiB);
+}
+
+TEST(Hysteresis, WhatIsWantedBackAtOnceIsKeptForAWhile) {
+  Hysteresis::Global g;
+  g.has_purger = false;
+  EmptyAndFillAgain<Hysteresis>(g, 0);
+  EXPECT_EQ(16 * kGiB, Recent(g));
+  EXPECT_GE(g.hold_until, g.forgot_at + Hysteresis::kHold * 16 * kGiB / Hysteresis::kSoon);
+  g.hold_until = hz::os::milliseconds();
+  Hysteresis::slots_out(g, 16 * kGiB);
+  Hysteresis::slots_home(g, 16 * kGiB);
+  EXPECT_EQ(0u, Recent(g)) << "the while is over";
+}
+
+TEST(Hysteresis, WhatIsWantedBackLaterWasRightToGo) {
+  Hysteresis::Global g;
+  g.has_purger = false;
+  EmptyAndFillAgain<Hysteresis>(g, 40'000);
+  EXPECT_EQ(0u, Recent(g));
+}
+
+TEST(Hysteresis, LessThanHalfIsNoRegret) {
+  Hysteresis::Global g;
+  g.has_purger = false;
+  Hysteresis::slots_out(g, 16 * kGiB);
+  Hysteresis::slots_home(g, 16 * kGiB);
+  Hysteresis::slots_out(g, 8 * kGiB);
+  StopTheClock(g);
+  Hysteresis::slots_home(g, 8 * kGiB);
+  EXPECT_EQ(0u, Recent(g));
+}
+
+TEST(Hysteresis, AResidencyBudgetIsNotHeldUp) {
+  hz::KeepRefill::Global g;
+  g.has_purger = false;
+  EmptyAndFillAgain<hz::KeepRefill>(g, 0);
+  EXPECT_EQ(0u, std::max(g.high.load(), g.before.load()));
 }
 
 TEST(Hysteresis, PercentAndFloorAreSettings) {

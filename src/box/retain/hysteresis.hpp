@@ -15,7 +15,8 @@
 // A program that has no purger, or had no thread so far, may fall asleep with all that; and one that has not come near
 // half of recent for kQuietMilliseconds will not want it again soon. Once the live bytes of such a program, without
 // what the bins may hold, are below 1/8 of recent, it is emptying itself, and every byte that comes home takes eight
-// with it.
+// with it. A program that wants half of that back before it had time to earn what the pages cost it (some 250 us a MiB)
+// has only begun its next turn: for sixteen times that long nothing is forgotten.
 #pragma once
 
 #include <atomic>
@@ -31,11 +32,12 @@ struct UsualFootprint {
   static constexpr std::size_t kDefaultPercent = 150;
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
+  static constexpr unsigned kHold = 16;                                   // 0: nothing is regretted
 };
 
 template <class Footprint>
 struct BasicHysteresis : Footprint {
-  static constexpr std::size_t kBusy = 2, kEmptied = 8, kLooks = 10;
+  static constexpr std::size_t kBusy = 2, kEmptied = 8, kLooks = 10, kSoon = 512 * kKiB;  // bytes a millisecond
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
@@ -43,14 +45,18 @@ struct BasicHysteresis : Footprint {
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
     std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
     std::atomic<std::size_t> percent{Footprint::kDefaultPercent}, floor{Footprint::kFloor};
-    std::atomic<bool> has_purger{true};  // or may get one
-    std::size_t least = 0, looks = 0;    // the purger's own: of loose + dirty, at its looks so far
+    std::atomic<bool> has_purger{true};     // or may get one
+    std::atomic<std::size_t> forgotten{0};  // recent, before the program emptied itself
+    std::atomic<std::uint64_t> forgot_at{0}, hold_until{0};
+    std::size_t least = 0, looks = 0;  // the purger's own: of loose + dirty, at its looks so far
   };
 
   static void slots_out(Global& g, std::size_t bytes) {
     const std::size_t out = g.out.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     raise(g.peak, out);
     raise(g.high, live(g));
+    const std::size_t forgotten = g.forgotten.load(std::memory_order_relaxed);
+    if (HZ_UNLIKELY(forgotten != 0 && live(g) > forgotten / kBusy)) regret(g, forgotten);
   }
   static void slots_home(Global& g, std::size_t bytes) {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
@@ -61,7 +67,7 @@ struct BasicHysteresis : Footprint {
       g.busy_at.store(now, std::memory_order_relaxed);
     if (now - g.busy_at.load(std::memory_order_relaxed) >= Footprint::kQuietMilliseconds ||
         !g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads())
-      forget(g, emptied(g, bytes));
+      forget(g, bytes, now);
   }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
@@ -130,17 +136,23 @@ struct BasicHysteresis : Footprint {
     g.before.store(before, std::memory_order_relaxed);
     g.high.store(live(g), std::memory_order_relaxed);
   }
-  // What `bytes` that came home take along, if the program is emptying itself.
-  static std::size_t emptied(const Global& g, std::size_t bytes) {
-    return live(g) < recent(g) / kEmptied + g.bins.load(std::memory_order_relaxed) ? kEmptied * bytes : 0;
-  }
-  static void forget(Global& g, std::size_t bytes) {
-    if (bytes == 0) return;
-    const std::size_t now = live(g);
+  // `bytes` came home: if the program is emptying itself, they take eight times as many along.
+  static void forget(Global& g, std::size_t bytes, std::uint64_t now) {
+    const std::size_t left = live(g), was = recent(g);
+    if (left >= was / kEmptied + g.bins.load(std::memory_order_relaxed)) return;
+    if (bytes == 0 || now < g.hold_until.load(std::memory_order_relaxed)) return;
+    if (g.forgotten.load(std::memory_order_relaxed) == 0) g.forgotten.store(was, std::memory_order_relaxed);
+    g.forgot_at.store(now, std::memory_order_relaxed);
     for (std::atomic<std::size_t>* one : {&g.high, &g.before}) {
       const std::size_t seen = one->load(std::memory_order_relaxed);
-      one->store(seen > now + bytes ? seen - bytes : now, std::memory_order_relaxed);
+      one->store(seen > left + kEmptied * bytes ? seen - kEmptied * bytes : left, std::memory_order_relaxed);
     }
+  }
+  static void regret(Global& g, std::size_t bytes) {
+    const std::uint64_t now = os::milliseconds(), soon = bytes / kSoon;
+    g.forgotten.store(0, std::memory_order_relaxed);
+    if (now - g.forgot_at.load(std::memory_order_relaxed) < soon)
+      g.hold_until.store(now + Footprint::kHold * soon, std::memory_order_relaxed);
   }
   static void raise(std::atomic<std::size_t>& highest, std::size_t value) {
     std::size_t seen = highest.load(std::memory_order_relaxed);
