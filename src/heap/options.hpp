@@ -72,7 +72,7 @@ struct Options {
     return text != start && out <= high;
   }
   static bool parse(const char* text, std::size_t low, std::size_t high, std::size_t& out) {
-    std::size_t n;
+    std::size_t n = 0;
     if (!number(text, high, n) || *text != 0 || n < low) return false;
     out = n;
     return true;
@@ -81,7 +81,7 @@ struct Options {
   // 0, bytes with or without a unit, or per cent. Less than a MiB is no limit a program starts under, but a forgotten
   // unit.
   static bool parse_limit(const char* text, MemoryLimit& out) {
-    std::size_t n;
+    std::size_t n = 0;
     if (!number(text, kMostLimit, n) || (*text != 0 && text[1] != 0)) return false;
     if (*text == '%') {
       if (n < 1 || n > 100) return false;

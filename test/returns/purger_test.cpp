@@ -87,10 +87,10 @@ TEST(Purger, LeavesASingleThreadAlone) {
 // Where no purger will come, a program that empties itself is small at once. It does not pay for that again and again.
 TEST(Purger, IsNotMissedByASingleThreadThatTurnsMemoryOver) {
   if (KeepsLittle()) GTEST_SKIP() << "it promises to be small each time";
-  constexpr unsigned kTurns = 200;
+  constexpr std::size_t kTurns = 200;
   constexpr std::size_t kSize = 8 * kMiB;
   const std::uint64_t purged = HeapStats().bytes_purged;
-  for (unsigned turn = 0; turn < kTurns; ++turn) {
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
     void* from = api::Malloc(kSize);
     void* to = api::Malloc(kSize);
     *static_cast<volatile char*>(from) = 1;

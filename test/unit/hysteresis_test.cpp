@@ -184,7 +184,7 @@ TEST(Hysteresis, WhatIsWantedBackAtOnceIsKeptForAWhile) {
   g.has_purger = false;
   EmptyAndFillAgain<Hysteresis>(g, 0);
   EXPECT_EQ(16 * kGiB, Recent(g));
-  EXPECT_GE(g.hold_until, g.forgot_at + Hysteresis::kHold * 16 * kGiB / Hysteresis::kSoon);
+  EXPECT_GE(g.hold_until, g.forgot_at + std::size_t{Hysteresis::kHold} * 16 * kGiB / Hysteresis::kSoon);
   g.hold_until = hz::os::milliseconds();
   Hysteresis::slots_out(g, 16 * kGiB);
   Hysteresis::slots_home(g, 16 * kGiB);
