@@ -33,12 +33,13 @@ class Ledger {
       live_ -= block.size;
     }
   }
-  // Half of it in use, and beside it the process itself, what its threads cache and what every heap may keep. Many
-  // times as much goes through. (A comparison with an earlier round would be one with how far its threads ran ahead of
-  // each other then, and with what the purger had time for.)
-  std::size_t BytesAllowed() const { return 2 * most_ + 12 * kMiB; }
+  // What was there before; half of it in use; and what threads cache and every heap may keep. Many times as much goes
+  // through. (A comparison with an earlier round would be one with how far its threads ran ahead of each other then,
+  // and with what the purger had time for.)
+  std::size_t BytesAllowed() const { return before_ + 2 * most_ + 9 * kMiB; }
 
  private:
+  const std::size_t before_ = RssBytes();
   std::atomic<std::size_t> live_{0}, most_{0};
 };
 
