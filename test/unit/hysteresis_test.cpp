@@ -198,6 +198,16 @@ TEST(Hysteresis, WhatIsWantedBackLaterWasRightToGo) {
   EXPECT_EQ(0u, Recent(g));
 }
 
+TEST(Hysteresis, AHighPeakOfLongAgoHidesNoRegret) {
+  Hysteresis::Global g;
+  g.has_purger = false;
+  Hysteresis::slots_out(g, 64 * kGiB);
+  Hysteresis::slots_home(g, 64 * kGiB);
+  g.forgot_at = hz::os::milliseconds() - 200'000;
+  EmptyAndFillAgain<Hysteresis>(g, 0);
+  EXPECT_EQ(16 * kGiB, Recent(g));
+}
+
 TEST(Hysteresis, LessThanHalfIsNoRegret) {
   Hysteresis::Global g;
   g.has_purger = false;

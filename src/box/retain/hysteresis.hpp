@@ -43,12 +43,11 @@ struct BasicHysteresis : Footprint {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
-    std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
+    std::atomic<std::uint64_t> busy_at{0}, forgot_at{0}, hold_until{0};  // busy: live was near recent
     std::atomic<std::size_t> percent{Footprint::kDefaultPercent}, floor{Footprint::kFloor};
     std::atomic<bool> has_purger{true};     // or may get one
-    std::atomic<std::size_t> forgotten{0};  // recent, before the program emptied itself
-    std::atomic<std::uint64_t> forgot_at{0}, hold_until{0};
-    std::size_t least = 0, looks = 0;  // the purger's own: of loose + dirty, at its looks so far
+    std::atomic<std::size_t> forgotten{0};  // recent as it was then; replaced when it is too late to want it back
+    std::size_t least = 0, looks = 0;       // the purger's own: of loose + dirty, at its looks so far
   };
 
   static void slots_out(Global& g, std::size_t bytes) {
@@ -141,8 +140,10 @@ struct BasicHysteresis : Footprint {
     const std::size_t left = live(g), was = recent(g);
     if (left >= was / kEmptied + g.bins.load(std::memory_order_relaxed)) return;
     if (bytes == 0 || now < g.hold_until.load(std::memory_order_relaxed)) return;
-    if (g.forgotten.load(std::memory_order_relaxed) == 0) g.forgotten.store(was, std::memory_order_relaxed);
-    g.forgot_at.store(now, std::memory_order_relaxed);
+    if (now - g.forgot_at.load(std::memory_order_relaxed) >= g.forgotten.load(std::memory_order_relaxed) / kSoon) {
+      g.forgotten.store(was, std::memory_order_relaxed);
+      g.forgot_at.store(now, std::memory_order_relaxed);
+    }
     for (std::atomic<std::size_t>* one : {&g.high, &g.before}) {
       const std::size_t seen = one->load(std::memory_order_relaxed);
       one->store(seen > left + kEmptied * bytes ? seen - kEmptied * bytes : left, std::memory_order_relaxed);
