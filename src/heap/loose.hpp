@@ -34,9 +34,8 @@ struct Loose {
     if (bundle.count != 0 || !may_wait(bin)) return bundle;
     bundle = Central::take(S::shelves.central, owner, bin, want);
     if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
-    if constexpr (Remote::kDirect) {
+    if constexpr (Remote::kDirect)
       for (unsigned i = 0; i < bundle.count; ++i) own(t, bin, bundle.slots[i]);
-    }
     return bundle;
   }
 
@@ -46,7 +45,7 @@ struct Loose {
   }
 
   static void put(Thread& t, Bin bin, Bundle& bundle) {
-    if (may_wait(bin) && Retain::may_wait(S::global.retain)) {
+    if (may_wait(bin) && Retain::may_wait(S::global.retain, bin_size(bin))) {
       const unsigned count = bundle.count;
       Central::give(S::shelves.central, t.owner, bin, bundle);
       Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
@@ -113,7 +112,7 @@ struct Loose {
   // what waits for this thread's owner, although the thread may want it soon. Returns how many slots went.
   static unsigned relieve(Thread& t) {
     constexpr unsigned kMost = 4 * kBatch;
-    if (Retain::may_wait(S::global.retain)) return 0;
+    if (Retain::may_wait(S::global.retain, bin_size(kBins - 1))) return 0;
     unsigned room = kMost;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)

@@ -119,13 +119,13 @@ struct Boundary {
     Parcel<Bundle> parcel;
     while (sweep.next(parcel)) {
       H::audit(t, parcel.bin, parcel.slots);
+      const unsigned count = parcel.slots.count;
+      const std::size_t size = bin_size(parcel.bin);
       // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
-      const bool may_wait = Retain::may_wait(S::global.retain) && S::global.owners.threads(parcel.owner) != 0;
-      if (parcel.slots.count != 0 && may_wait) {
-        const unsigned count = parcel.slots.count;
-        Retain::loose_added(S::global.retain, count * bin_size(parcel.bin));
+      if (count != 0 && Retain::may_wait(S::global.retain, size) && S::global.owners.threads(parcel.owner) != 0) {
+        Retain::loose_added(S::global.retain, count * size);
         Remote::send(S::shelves.remote, t.owner, parcel);
-        if (parcel.slots.count != 0) Retain::loose_taken(S::global.retain, parcel.slots.count * bin_size(parcel.bin));
+        if (parcel.slots.count != 0) Retain::loose_taken(S::global.retain, parcel.slots.count * size);
         Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
       }
       H::go_home(t, parcel.bin, parcel.slots);

@@ -16,7 +16,7 @@ struct Box {
   static void rest(Global&, bool);
   static bool at_rest(const Global&);
 #ifdef HZ_COMPLETE
-  static bool may_wait(const Global&);
+  static bool may_wait(const Global&, std::size_t);
 #endif
   static bool must_go(const Global&);
   static std::size_t busy_bytes(const Global&);

@@ -31,7 +31,7 @@ void StopTheClock(auto& g) { g.began = hz::os::milliseconds(); }
 
 TEST(Hysteresis, NothingOutLeavesTheFloor) {
   Hysteresis::Global g;
-  EXPECT_TRUE(Hysteresis::may_wait(g));
+  EXPECT_TRUE(Hysteresis::may_wait(g, Hysteresis::kSmall));
   EXPECT_EQ(Hysteresis::kFloor, Hysteresis::dirty_limit(g));
   EXPECT_EQ(Hysteresis::kFloor / 4 * 3, Hysteresis::dirty_target(g));
 }
@@ -88,19 +88,26 @@ TEST(Hysteresis, BinsDoNotHideThatAProgramEmptiesItself) {
   EXPECT_EQ(720 * kMiB, Recent(g));
 }
 
-TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpare) {
+TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndSmallOnesASixteenth) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 100 * kMiB);
   StopTheClock(g);
-  const std::size_t half = Spare(100 * kMiB, 100 * kMiB) / 2;
-  Hysteresis::slots_out(g, half);  // loose from the start, so that live stays
-  Hysteresis::loose_added(g, half);
-  g.high = 100 * kMiB;
-  EXPECT_TRUE(Hysteresis::may_wait(g));
-  Hysteresis::slots_out(g, 2);
-  Hysteresis::loose_added(g, 2);
-  g.high = 100 * kMiB;
-  EXPECT_FALSE(Hysteresis::may_wait(g));
+  const auto add_loose = [&g](std::size_t bytes) {  // loose from the start, so that live stays
+    Hysteresis::slots_out(g, bytes);
+    Hysteresis::loose_added(g, bytes);
+    g.high = 100 * kMiB;
+  };
+  const std::size_t spare = Spare(100 * kMiB, 100 * kMiB);
+  const std::size_t small = Hysteresis::kSmall;
+  const std::size_t large = small + 1;
+  add_loose(spare / 16);
+  EXPECT_TRUE(Hysteresis::may_wait(g, small));
+  add_loose(16);
+  EXPECT_FALSE(Hysteresis::may_wait(g, small));
+  add_loose(spare / 2 - spare / 16 - 16);
+  EXPECT_TRUE(Hysteresis::may_wait(g, large));
+  add_loose(2);
+  EXPECT_FALSE(Hysteresis::may_wait(g, large));
 }
 
 TEST(Hysteresis, WhatWasThereAtEachLookIsUnneeded) {

@@ -20,7 +20,7 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::bins_shrunk(g, bytes) } -> std::same_as<void>;      // ... or less
   { R::rest(g, idle) } -> std::same_as<void>;              // time has passed; idle: nobody is at work
   { R::at_rest(seen) } -> std::same_as<bool>;              // more of it would change nothing
-  { R::may_wait(seen) } -> std::same_as<bool>;             // may slots wait in shared lists, or must they go home?
+  { R::may_wait(seen, bytes) } -> std::same_as<bool>;      // may slots of that size wait in shared lists?
   { R::must_go(seen) } -> std::same_as<bool>;              // ... so many that even their owner is to lose some
   { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
   { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that
