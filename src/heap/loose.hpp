@@ -57,10 +57,9 @@ struct Loose {
 
   // Sends home what waits for an owner.
   static void vacate(Thread& t, unsigned owner) {
-    for (Bin bin = 1; bin < kBins; ++bin) {
+    for (Bin bin = 1; bin < kBins; ++bin)
       for (Bundle bundle = take(t, owner, bin, kAll); bundle.count != 0; bundle = take(t, owner, bin, kAll))
         H::go_home(t, bin, bundle);
-    }
   }
 
   static void vacate_all(Thread& t) {

@@ -107,10 +107,9 @@ struct Boundary {
   // Empties a thread's bins and its outbox.
   static void give_up(Thread& t, bool to_spans) {
     send(t, true);
-    for (Bin bin = 1; bin < kBins; ++bin) {
+    for (Bin bin = 1; bin < kBins; ++bin)
       while (drain(t, bin, kAll, to_spans)) {
       }
-    }
   }
 
   // What is in the outbox goes to where its owners find it, all of it or what made it full.

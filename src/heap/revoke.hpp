@@ -34,9 +34,7 @@ struct Revocation {
     if (S::tls.forking) return false;
     bool any = false;
     const Hold list(S::global.threads_lock);
-    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
-      if (t != S::tls.heap && revoke(*t)) any = true;
-    }
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) any |= t != S::tls.heap && revoke(*t);
     return any;
   }
 

@@ -88,7 +88,7 @@ TEST(Hysteresis, BinsDoNotHideThatAProgramEmptiesItself) {
   EXPECT_EQ(720 * kMiB, Recent(g));
 }
 
-TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndSmallOnesASixteenth) {
+TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 100 * kMiB);
   StopTheClock(g);
@@ -100,11 +100,16 @@ TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndSmallOnesASixteenth) {
   const std::size_t spare = Spare(100 * kMiB, 100 * kMiB);
   const std::size_t small = Hysteresis::kSmall;
   const std::size_t large = small + 1;
-  add_loose(spare / 16);
+  const std::size_t few = Hysteresis::kFew;
+  ASSERT_LT(spare / 16, few);
+  add_loose(few);
   EXPECT_TRUE(Hysteresis::may_wait(g, small));
   add_loose(16);
-  EXPECT_FALSE(Hysteresis::may_wait(g, small));
-  add_loose(spare / 2 - spare / 16 - 16);
+  EXPECT_FALSE(Hysteresis::may_wait(g, small)) << "more than a few, and more than a sixteenth";
+  g.floor = 16 * few;
+  EXPECT_TRUE(Hysteresis::may_wait(g, small)) << "no more than a sixteenth";
+  g.floor = Hysteresis::kFloor;
+  add_loose(spare / 2 - few - 16);
   EXPECT_TRUE(Hysteresis::may_wait(g, large));
   add_loose(2);
   EXPECT_FALSE(Hysteresis::may_wait(g, large));

@@ -8,7 +8,7 @@
 //   recent    = the highest live in this window of time and the one before
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
-//   loose    <= spare / 2, for slots up to kSmall / 16  (what is home serves everybody, and comes back by address)
+//   loose    <= spare / 2;  beyond kFew, for slots up to kSmall, / 16  (what is home comes back by address)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 //   unneeded: so much of loose + dirty, beyond the floor, was there at each of the purger's last kLooks looks; it goes
 //
@@ -37,7 +37,8 @@ struct UsualFootprint {
 
 template <class Footprint>
 struct BasicHysteresis : Footprint {
-  static constexpr std::size_t kBusy = 2, kEmptied = 8, kLooks = 10, kSmall = 512, kSoon = 512 * kKiB;  // a millisecond
+  static constexpr std::size_t kBusy = 2, kEmptied = 8, kLooks = 10, kSoon = 512 * kKiB;  // bytes a millisecond
+  static constexpr std::size_t kSmall = 512, kFew = 4 * kMiB;
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
@@ -79,7 +80,10 @@ struct BasicHysteresis : Footprint {
   }
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
-  static bool may_wait(const Global& g, std::size_t slot) { return loose_bytes(g) <= spare(g) / share(slot); }
+  static bool may_wait(const Global& g, std::size_t slot) {
+    const std::size_t loose = loose_bytes(g);
+    return loose <= spare(g) / (slot <= kSmall && loose > kFew ? 16 : 2);
+  }
   static bool must_go(const Global& g) { return loose_bytes(g) > spare(g); }
   static std::size_t dirty_limit(const Global& g) {
     const std::size_t all = spare(g);
@@ -109,7 +113,6 @@ struct BasicHysteresis : Footprint {
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:
-  static std::size_t share(std::size_t slot) { return slot <= kSmall ? 16 : 2; }
   static std::size_t live(const Global& g) {
     const std::size_t out = out_bytes(g);
     const std::size_t loose = loose_bytes(g);
