@@ -8,7 +8,7 @@
 //   recent    = the highest live in this window of time and the one before
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
-//   loose    <= spare / 2;  beyond kFew, for slots up to kSmall, / 16  (what is home comes back by address)
+//   loose    <= spare / 2; beyond kFew, slots up to kSmall join only below spare / 16 (from home they come in order)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
 //   unneeded: so much of loose + dirty, beyond the floor, was there at each of the purger's last kLooks looks; it goes
 //
