@@ -118,6 +118,8 @@ bool remap_fresh(void* at, std::size_t bytes) {
   return advised(at, bytes), true;
 }
 
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
 std::size_t memory_bytes() {
   const KeepErrno keep;
   struct sysinfo info;

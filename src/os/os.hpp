@@ -28,6 +28,7 @@ bool is_mapped(void* at, std::size_t bytes);    // all of it
 bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
 
 // --- the machine and its limits
+std::size_t page_bytes();
 std::size_t memory_bytes();           // physical memory, 0 if unknown
 std::size_t address_space_limit();    // RLIMIT_AS, SIZE_MAX if there is none
 unsigned current_cpu();               // the calling thread is or was just now on it; 0 if unknown

@@ -130,15 +130,16 @@ TEST_F(ArenaTest, RowsOfACleanRunGoBackButForItsEnds) {
     EXPECT_EQ(0, mincore(hz::pointer(from), to - from, pages.data()));
     return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   };
+  const auto page = static_cast<long>(hz::os::page_bytes() / hz::kPage);
   EXPECT_GE(resident(), 100);
   for (std::size_t i = 0; i < kRuns; ++i) {
     if (i != kRuns / 2) Arena::release(arena_, runs[i], false);
   }
   Arena::purge(arena_, 0);
-  EXPECT_LE(resident(), 4 * 16) << "two clean runs have four ends";
+  EXPECT_LE(resident(), 4 * page) << "two clean runs have four ends";
   Arena::release(arena_, runs[kRuns / 2], false);
   Arena::purge(arena_, 0);
-  EXPECT_LE(resident(), 2 * 16);
+  EXPECT_LE(resident(), 2 * page);
   EXPECT_EQ(runs.front(), Acquire(kRuns).at) << "one run again";
 }
 
