@@ -31,6 +31,7 @@ struct Record {
   std::uint64_t sends = 0;            // blocks handed to another thread
   std::uint64_t fallbacks = 0;        // blocks that should have been, and were freed at home instead
   std::uint64_t ring_high_water = 0;  // the longest backlog of blocks on their way to one thread
+  std::uint64_t backlog_kib = 0;      // of the most blocks that were on their way to all threads together, at least
   bool dirty = false;                 // the run measured another workload than its name says
   bool touched = true;                // main sets it from the options; a family that does otherwise says so
   long settle_ms = kSettleMs;         // of the run
@@ -148,6 +149,7 @@ inline void print_record(std::FILE* out, const Run& run, const Record& record) {
                static_cast<double>(record.ops) / record.seconds);
   print_memory(out, record);
   print_number(out, "ring_high_water", record.ring_high_water);
+  print_number(out, "backlog_kib", record.backlog_kib);
   print_number(out, "sends", record.sends);
   print_number(out, "fallbacks", record.fallbacks);
   print_flag(out, "dirty", record.dirty);

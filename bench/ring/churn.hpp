@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,6 +28,15 @@ struct RingShape {
         slots(run.number("slots")),
         ring(run.number("ring")),
         touch(run.touch && run.mode == Mode::kFair) {}  // the published programs wrote nothing into their blocks
+
+  // What a block keeps resident at least, in the mean: nothing if nobody writes into it, and of a long one the two
+  // pages that its ends lie in.
+  std::uint64_t resident_bytes() const {
+    constexpr std::uint64_t kEnds = 2 * 4096;
+    std::uint64_t sum = 0;
+    for (std::uint64_t size = min_size; size <= max_size; ++size) sum += std::min(size, kEnds);
+    return touch ? sum / (max_size - min_size + 1) : 0;
+  }
 
   std::uint32_t min_size = 0;
   std::uint32_t max_size = 0;
@@ -62,13 +73,35 @@ struct Counts {
   bool dirty() const { return fallbacks * 1000 > sent + fallbacks; }
 };
 
+// All rings of a run, and the most blocks that were seen in them together. They are looked at when one of them has been
+// left alone for a while, which is when there are many.
+class Backlog {
+ public:
+  Backlog(const SpscRing* rings, unsigned count) : rings_(rings), count_(count) {}
+
+  // Any thread.
+  void look() {
+    std::uint64_t blocks = 0;
+    for (unsigned i = 0; i < count_; ++i) blocks += rings_[i].waiting();
+    std::uint64_t most = most_.load(std::memory_order_relaxed);
+    while (most < blocks && !most_.compare_exchange_weak(most, blocks, std::memory_order_relaxed)) {
+    }
+  }
+  std::uint64_t most() const { return most_.load(std::memory_order_relaxed); }
+
+ private:
+  const SpscRing* rings_;
+  unsigned count_;
+  std::atomic<std::uint64_t> most_{0};
+};
+
 // Allocator: static void* allocate(size_t), static void release(void*).
 template <class Allocator>
 class Churn {
  public:
   // `slots` has shape.slots entries, all null.
-  Churn(const RingShape& shape, void** slots, SpscRing& send, SpscRing& receive)
-      : shape_(shape), slots_(slots), send_(send), receive_(receive) {}
+  Churn(const RingShape& shape, void** slots, SpscRing& send, SpscRing& receive, Backlog& backlog)
+      : shape_(shape), slots_(slots), send_(send), receive_(receive), backlog_(backlog) {}
 
   template <class Random>
   void iterate(Random random) {
@@ -77,7 +110,7 @@ class Churn {
     void** const slots = slots_;
     Counts counts;
     for (std::uint64_t i = 0; i < shape.iterations; ++i) {
-      counts.drained += receive_.drain(Allocator::release);
+      counts.drained += receive();
       void** slot = slots + random.below(shape.slots);
       const std::size_t size = shape.min_size + random.below(span);
       if (*slot == nullptr) {
@@ -117,7 +150,7 @@ class Churn {
   void drain_to_end() {
     for (;;) {
       const bool last = receive_.closed();  // read first: whatever was sent before it is drained below
-      counts_.drained += receive_.drain(Allocator::release);
+      counts_.drained += receive();
       if (last) return;
       sched_yield();
     }
@@ -126,10 +159,15 @@ class Churn {
   const Counts& counts() const { return counts_; }
 
  private:
+  std::uint64_t receive() {
+    return receive_.drain(Allocator::release, [this] { backlog_.look(); });
+  }
+
   RingShape shape_;
   void** slots_;
   SpscRing& send_;
   SpscRing& receive_;
+  Backlog& backlog_;
   Counts counts_;
 };
 

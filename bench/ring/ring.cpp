@@ -55,10 +55,12 @@ void run_ring(const Run& run, Record& record) {
   void** entries = memory.take<void*>(std::size_t{threads} * shape.ring);
   void** slots = memory.take<void*>(std::size_t{threads} * shape.slots);
   for (unsigned i = 0; i < threads; ++i) new (rings + i) SpscRing(entries + std::size_t{i} * shape.ring, shape.ring);
+  Backlog& backlog = *new (memory.take<Backlog>(1)) Backlog(rings, threads);
   for (unsigned i = 0; i < threads; ++i) {
     SpscRing& receive = rings[(i + threads - 1) % threads];
-    new (workers + i) RingWorker{Churn<SystemAllocator>(shape, slots + std::size_t{i} * shape.slots, rings[i], receive),
-                                 run.mode, run.seed, i};
+    new (workers + i)
+        RingWorker{Churn<SystemAllocator>(shape, slots + std::size_t{i} * shape.slots, rings[i], receive, backlog),
+                   run.mode, run.seed, i};
   }
   run_crew(run, memory, workers, record);
 
@@ -67,6 +69,7 @@ void run_ring(const Run& run, Record& record) {
     counts += workers[i].counts;
     record.ring_high_water = std::max(record.ring_high_water, rings[i].high_water());
   }
+  record.backlog_kib = backlog.most() * shape.resident_bytes() / 1024;
   record.ops = counts.ops(run.mode);
   record.sends = counts.sent;
   record.fallbacks = counts.fallbacks;

@@ -13,6 +13,8 @@ namespace hz::bench {
 
 class SpscRing {
  public:
+  static constexpr std::uint64_t kOverdue = 64;  // the consumer was not on a processor for a while
+
   // Invariants: popped_ <= pushed_ <= popped_ + capacity; both only grow. `capacity` must be a power of two.
   SpscRing(void** entries, std::size_t capacity) : entries_(entries), mask_(capacity - 1) {}
 
@@ -34,9 +36,10 @@ class SpscRing {
   // Consumer: true once nothing will be pushed any more. Drain again after it, for what came before the flag.
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
-  // Consumer: pops until the ring is found empty and returns the number popped.
-  template <class Consume>
-  std::uint64_t drain(Consume&& consume) {
+  // Consumer: pops until the ring is found empty and returns the number popped. `overdue` is called before a backlog of
+  // more than kOverdue is popped.
+  template <class Consume, class Overdue>
+  std::uint64_t drain(Consume&& consume, Overdue&& overdue) {
     const std::uint64_t first = popped_.load(std::memory_order_relaxed);
     std::uint64_t at = first;
     for (;;) {
@@ -44,12 +47,24 @@ class SpscRing {
       if (at == end) return at - first;
       // A backlog is longest just before it is drained, so looking here misses no peak.
       if (end - at > high_water_) high_water_ = end - at;
+      if (end - at > kOverdue) overdue();
       while (at != end) {
         void* p = entries_[at & mask_];
         popped_.store(++at, std::memory_order_release);  // the entry has been read before it may be overwritten
         consume(p);
       }
     }
+  }
+
+  template <class Consume>
+  std::uint64_t drain(Consume&& consume) {
+    return drain(consume, [] {});
+  }
+
+  // Anyone: what is in it, or was a moment ago.
+  std::uint64_t waiting() const {
+    const std::uint64_t popped = popped_.load(std::memory_order_acquire);  // first, so that the other is not below it
+    return pushed_.load(std::memory_order_relaxed) - popped;
   }
 
   // Consumer, or anyone after both sides have stopped.

@@ -20,7 +20,7 @@ LINE, _, LIBRARY = sys.argv.pop(1).partition("=") if len(sys.argv) > 1 and "=" i
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "doc/lanes.md"
 KEYS = {
     "lane", "family", "mode", "threads", "definition", "moments", "touched", "settle_ms", "seed", "ops", "seconds", "ops_per_s",
-    "rss_peak_kib", "rss_idle_kib", "rss_after_kib", "rss_empty_kib", "harness_kib", "stacks_kib", "ring_high_water",
+    "rss_peak_kib", "rss_idle_kib", "rss_after_kib", "rss_empty_kib", "harness_kib", "stacks_kib", "ring_high_water", "backlog_kib",
     "sends", "fallbacks", "dirty", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
     "cpu_seconds", "allocator", "allocator_file", "flags", "pid",
 }
