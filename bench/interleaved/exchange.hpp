@@ -9,6 +9,7 @@
 
 #include "interleaved/inbox.hpp"
 #include "lane/allocator.hpp"
+#include "lane/backlog.hpp"
 #include "lane/lane.hpp"
 
 namespace hz::bench {
@@ -40,8 +41,9 @@ template <class Allocator>
 class Exchange {
  public:
   // `inboxes`: one per thread; that of `self` is the one drained here.
-  Exchange(const ExchangeShape& shape, Inbox<Allocator>* inboxes, unsigned threads, unsigned self)
-      : shape_(shape), inboxes_(inboxes), threads_(threads), self_(self) {}
+  Exchange(const ExchangeShape& shape, Inbox<Allocator>* inboxes, unsigned threads, unsigned self,
+           Backlog<Inbox<Allocator>>& backlog)
+      : shape_(shape), inboxes_(inboxes), threads_(threads), self_(self), backlog_(backlog) {}
 
   template <class Random>
   void iterate(Random random) {
@@ -60,7 +62,11 @@ class Exchange {
     }
   }
 
-  void drain() { drained_ += shape_.locked_drain ? inboxes_[self_].drain_locked() : inboxes_[self_].drain(); }
+  void drain() {
+    Inbox<Allocator>& mine = inboxes_[self_];
+    if (mine.waiting() > kOverdue) backlog_.look();
+    drained_ += shape_.locked_drain ? mine.drain_locked() : mine.drain();
+  }
 
   // After everybody's last drain: an owner that learns of remote frees when it allocates gets the occasion to.
   void final_pairs() {
@@ -89,6 +95,7 @@ class Exchange {
   Inbox<Allocator>* inboxes_;
   unsigned threads_;
   unsigned self_;
+  Backlog<Inbox<Allocator>>& backlog_;
   std::uint64_t sent_ = 0;
   std::uint64_t drained_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -34,6 +35,7 @@ class Inbox {
     const std::lock_guard<Mutex> lock(mutex_);
     if (filling_.size == filling_.capacity) filling_.grow();
     filling_.blocks[filling_.size++] = p;
+    waiting_.store(filling_.size, std::memory_order_relaxed);
   }
 
   // The receiver: frees all that has come and returns how many, holding the lock only to exchange two arrays.
@@ -41,6 +43,7 @@ class Inbox {
     {
       const std::lock_guard<Mutex> lock(mutex_);
       std::swap(filling_, spare_);
+      waiting_.store(0, std::memory_order_relaxed);
     }
     return release_all(spare_);
   }
@@ -48,6 +51,7 @@ class Inbox {
   // The same while holding the lock, so that senders wait for the allocator: the published shape.
   std::uint64_t drain_locked() {
     const std::lock_guard<Mutex> lock(mutex_);
+    waiting_.store(0, std::memory_order_relaxed);
     return release_all(filling_);
   }
 
@@ -58,6 +62,9 @@ class Inbox {
   }
 
   std::uint64_t high_water() const { return high_water_; }
+
+  // Any thread.
+  std::uint64_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
   struct Array {
@@ -80,7 +87,8 @@ class Inbox {
 
   Mutex mutex_;
   Array filling_;  // under the mutex
-  Array spare_;    // the receiver's
+  std::atomic<std::uint64_t> waiting_{0};
+  Array spare_;  // the receiver's
   std::uint64_t high_water_ = 0;
 };
 

@@ -49,15 +49,18 @@ void run_interleaved(const Run& run, Record& record) {
   HarnessMemory memory;
   auto* workers = memory.take<InterleavedWorker>(threads);
   auto* inboxes = memory.take<Inbox<SystemAllocator>>(threads);
+  using Inboxes = Backlog<Inbox<SystemAllocator>>;
+  auto& backlog = *new (memory.take<Inboxes>(1)) Inboxes(inboxes, threads);
   Gate& meeting = *new (memory.take<Gate>(1)) Gate(threads);
   for (unsigned i = 0; i < threads; ++i) {
     new (inboxes + i) Inbox<SystemAllocator>();
-    new (workers + i)
-        InterleavedWorker{Exchange<SystemAllocator>(shape, inboxes, threads, i), meeting, run.mode, run.seed, i};
+    new (workers + i) InterleavedWorker{Exchange<SystemAllocator>(shape, inboxes, threads, i, backlog), meeting,
+                                        run.mode, run.seed, i};
   }
   run_crew(run, memory, workers, record);
 
   record.ops = shape.iterations * threads;
+  if (shape.touch) record.backlog_kib = backlog.kib(shape.min_size, shape.max_size);
   for (unsigned i = 0; i < threads; ++i) {
     record.sends += workers[i].exchange.sent();
     record.ring_high_water = std::max(record.ring_high_water, inboxes[i].high_water());

@@ -6,12 +6,11 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "lane/allocator.hpp"
+#include "lane/backlog.hpp"
 #include "lane/lane.hpp"
 #include "ring/spsc_ring.hpp"
 
@@ -28,15 +27,6 @@ struct RingShape {
         slots(run.number("slots")),
         ring(run.number("ring")),
         touch(run.touch && run.mode == Mode::kFair) {}  // the published programs wrote nothing into their blocks
-
-  // What a block keeps resident at least, in the mean: nothing if nobody writes into it, and of a long one the two
-  // pages that its ends lie in.
-  std::uint64_t resident_bytes() const {
-    constexpr std::uint64_t kEnds = 2 * 4096;
-    std::uint64_t sum = 0;
-    for (std::uint64_t size = min_size; size <= max_size; ++size) sum += std::min(size, kEnds);
-    return touch ? sum / (max_size - min_size + 1) : 0;
-  }
 
   std::uint32_t min_size = 0;
   std::uint32_t max_size = 0;
@@ -73,34 +63,12 @@ struct Counts {
   bool dirty() const { return fallbacks * 1000 > sent + fallbacks; }
 };
 
-// All rings of a run, and the most blocks that were seen in them together. They are looked at when one of them has been
-// left alone for a while, which is when there are many.
-class Backlog {
- public:
-  Backlog(const SpscRing* rings, unsigned count) : rings_(rings), count_(count) {}
-
-  // Any thread.
-  void look() {
-    std::uint64_t blocks = 0;
-    for (unsigned i = 0; i < count_; ++i) blocks += rings_[i].waiting();
-    std::uint64_t most = most_.load(std::memory_order_relaxed);
-    while (most < blocks && !most_.compare_exchange_weak(most, blocks, std::memory_order_relaxed)) {
-    }
-  }
-  std::uint64_t most() const { return most_.load(std::memory_order_relaxed); }
-
- private:
-  const SpscRing* rings_;
-  unsigned count_;
-  std::atomic<std::uint64_t> most_{0};
-};
-
 // Allocator: static void* allocate(size_t), static void release(void*).
 template <class Allocator>
 class Churn {
  public:
   // `slots` has shape.slots entries, all null.
-  Churn(const RingShape& shape, void** slots, SpscRing& send, SpscRing& receive, Backlog& backlog)
+  Churn(const RingShape& shape, void** slots, SpscRing& send, SpscRing& receive, Backlog<SpscRing>& backlog)
       : shape_(shape), slots_(slots), send_(send), receive_(receive), backlog_(backlog) {}
 
   template <class Random>
@@ -167,7 +135,7 @@ class Churn {
   void** slots_;
   SpscRing& send_;
   SpscRing& receive_;
-  Backlog& backlog_;
+  Backlog<SpscRing>& backlog_;
   Counts counts_;
 };
 

@@ -55,7 +55,7 @@ void run_ring(const Run& run, Record& record) {
   void** entries = memory.take<void*>(std::size_t{threads} * shape.ring);
   void** slots = memory.take<void*>(std::size_t{threads} * shape.slots);
   for (unsigned i = 0; i < threads; ++i) new (rings + i) SpscRing(entries + std::size_t{i} * shape.ring, shape.ring);
-  Backlog& backlog = *new (memory.take<Backlog>(1)) Backlog(rings, threads);
+  auto& backlog = *new (memory.take<Backlog<SpscRing>>(1)) Backlog<SpscRing>(rings, threads);
   for (unsigned i = 0; i < threads; ++i) {
     SpscRing& receive = rings[(i + threads - 1) % threads];
     new (workers + i)
@@ -69,7 +69,7 @@ void run_ring(const Run& run, Record& record) {
     counts += workers[i].counts;
     record.ring_high_water = std::max(record.ring_high_water, rings[i].high_water());
   }
-  record.backlog_kib = backlog.most() * shape.resident_bytes() / 1024;
+  if (shape.touch) record.backlog_kib = backlog.kib(shape.min_size, shape.max_size);
   record.ops = counts.ops(run.mode);
   record.sends = counts.sent;
   record.fallbacks = counts.fallbacks;

@@ -9,12 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lane/backlog.hpp"
+
 namespace hz::bench {
 
 class SpscRing {
  public:
-  static constexpr std::uint64_t kOverdue = 64;  // the consumer was not on a processor for a while
-
   // Invariants: popped_ <= pushed_ <= popped_ + capacity; both only grow. `capacity` must be a power of two.
   SpscRing(void** entries, std::size_t capacity) : entries_(entries), mask_(capacity - 1) {}
 

@@ -32,7 +32,7 @@ class ChurnTest : public testing::Test {
   template <Mode kMode>
   static Counts run_alone(const RingShape& shape) {
     Station station(shape);
-    Backlog backlog(&station.ring, 1);
+    Backlog<SpscRing> backlog(&station.ring, 1);
     Churn<Books> churn(shape, station.slots.data(), station.ring, station.ring, backlog);
     churn.iterate(make_random<kMode>(1, 0));
     const Counts upstream_end = churn.counts();
@@ -128,7 +128,7 @@ TEST_F(ChurnTest, AFullRingFallsBackAndMarksTheRunDirty) {
   const RingShape shape = one_slot(20, 100);
   Station mine(shape);
   Station other(shape);
-  Backlog backlog(&mine.ring, 1);
+  Backlog<SpscRing> backlog(&mine.ring, 1);
   Churn<Books> sender(shape, mine.slots.data(), mine.ring, other.ring, backlog);
   Churn<Books> receiver(shape, other.slots.data(), other.ring, mine.ring, backlog);
   sender.iterate(make_random<Mode::kFair>(1, 0));
@@ -163,32 +163,35 @@ TEST_F(ChurnTest, ABacklogIsWhatWaitsInAllRings) {
   const RingShape shape = shape_of(16, 2048, 1, 0, 1, 256);
   std::vector<void*> entries(512), slots(1);
   SpscRing rings[] = {SpscRing(entries.data(), 256), SpscRing(entries.data() + 256, 256)};
-  Backlog backlog(rings, 2);
+  Backlog<SpscRing> backlog(rings, 2);
   Churn<Books> receiver(shape, slots.data(), rings[1], rings[0], backlog);
   const auto send = [](SpscRing& ring, unsigned blocks) {
     for (unsigned i = 0; i < blocks; ++i) ASSERT_TRUE(ring.push(Books::allocate(16)));
   };
   send(rings[1], 100);
-  send(rings[0], SpscRing::kOverdue);
+  send(rings[0], kOverdue);
   receiver.iterate(make_random<Mode::kFair>(1, 0));
-  EXPECT_EQ(backlog.most(), 0U) << "nobody was late";
+  EXPECT_EQ(backlog.blocks(), 0U) << "nobody was late";
   send(rings[0], 70);
   receiver.iterate(make_random<Mode::kFair>(1, 0));
-  EXPECT_EQ(backlog.most(), 170U);
+  EXPECT_EQ(backlog.blocks(), 170U);
   rings[1].drain(Books::release);
   send(rings[0], 80);
   receiver.iterate(make_random<Mode::kFair>(1, 0));
-  EXPECT_EQ(backlog.most(), 170U) << "the most that there was";
+  EXPECT_EQ(backlog.blocks(), 170U) << "the most that there was";
   receiver.finish();
 }
 
-TEST(RingShape, ABlockKeepsThePagesResidentThatWereWrittenTo) {
-  EXPECT_EQ(shape_of(16, 2048, 1, 0, 1, 4).resident_bytes(), 1032U);
-  EXPECT_EQ(shape_of(65537, 131072, 1, 0, 1, 4).resident_bytes(), 8192U);
-  EXPECT_EQ(shape_of(8191, 8194, 1, 0, 1, 4).resident_bytes(), 8191U);
-  RingShape untouched = shape_of(16, 2048, 1, 0, 1, 4);
-  untouched.touch = false;
-  EXPECT_EQ(untouched.resident_bytes(), 0U);
+TEST(Backlog, OfALongBlockTheTwoPagesOfItsEndsAreResident) {
+  std::vector<void*> entries(128);
+  SpscRing ring(entries.data(), entries.size());
+  Backlog<SpscRing> backlog(&ring, 1);
+  EXPECT_EQ(backlog.kib(16, 2048), 0U);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(ring.push(&entries));
+  backlog.look();
+  EXPECT_EQ(backlog.kib(16, 2048), 100U * 1032 / 1024);
+  EXPECT_EQ(backlog.kib(65537, 131072), 800U);
+  EXPECT_EQ(backlog.kib(8191, 8194), 100U * 8191 / 1024);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ class ExchangeTest : public testing::TestWithParam<Mode> {
     inboxes_ = std::vector<Inbox<Books>>(threads);
     const ExchangeShape shape = shape_of(iterations, remote, GetParam());
     std::vector<Exchange<Books>> workers;
-    for (unsigned i = 0; i < threads; ++i) workers.emplace_back(shape, inboxes_.data(), threads, i);
+    Backlog<Inbox<Books>> backlog(inboxes_.data(), threads);
+    for (unsigned i = 0; i < threads; ++i) workers.emplace_back(shape, inboxes_.data(), threads, i, backlog);
     for (unsigned i = 0; i < threads; ++i) workers[i].iterate(make_random<Mode::kFair>(1, i));
     for (Exchange<Books>& worker : workers) worker.drain();
     for (Exchange<Books>& worker : workers) worker.final_pairs();
@@ -45,15 +46,18 @@ class ExchangeTest : public testing::TestWithParam<Mode> {
     EXPECT_EQ(Books::allocations, Books::releases);
     EXPECT_EQ(Books::untouched, 0U);
     EXPECT_EQ(Books::allocations, threads * (iterations + 64));
+    backlog_ = backlog.blocks();
     return workers;
   }
 
   std::vector<Inbox<Books>> inboxes_;
+  std::uint64_t backlog_ = 0;  // the most blocks that were seen in all of them
 };
 
 TEST_P(ExchangeTest, LocalLanesSendNothing) {
   EXPECT_EQ(run(1000, 0, 2)[0].sent(), 0U);
   EXPECT_EQ(inboxes_[1].high_water(), 0U);
+  EXPECT_EQ(backlog_, 0U);
 }
 
 TEST_P(ExchangeTest, TheRemoteShareIsSentAndFreedByOthers) {
@@ -69,6 +73,8 @@ TEST_P(ExchangeTest, TheRemoteShareIsSentAndFreedByOthers) {
   EXPECT_EQ(sent, drained);
   // The first ran alone, so nobody drained what it sent: a third to each of the others, and none to itself.
   EXPECT_GT(inboxes_[3].high_water(), 2500U);
+  // The second began with a third of that, and looked around: so much lay in the other two as well.
+  EXPECT_GE(backlog_, 8500U);
 }
 
 TEST_P(ExchangeTest, NobodySendsToItself) {
