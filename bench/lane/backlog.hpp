@@ -32,11 +32,11 @@ class Backlog {
   std::uint64_t blocks() const { return most_.load(std::memory_order_relaxed); }
 
   // What they keep resident at least, when sizes are drawn evenly from min_size to max_size and the first and the last
-  // byte are written: of a long block the two pages that its ends lie in.
+  // byte are written: of a long block a page, because its ends may share theirs with those of its neighbours.
   std::uint64_t kib(std::uint32_t min_size, std::uint32_t max_size) const {
-    constexpr std::uint64_t kEnds = 2 * 4096;
+    constexpr std::uint64_t kPage = 4096;
     std::uint64_t sum = 0;
-    for (std::uint64_t size = min_size; size <= max_size; ++size) sum += std::min(size, kEnds);
+    for (std::uint64_t size = min_size; size <= max_size; ++size) sum += std::min(size, kPage);
     return blocks() * (sum / (max_size - min_size + 1)) / 1024;
   }
 
