@@ -3,9 +3,9 @@
 // The malloc family under its C, POSIX, GNU, C23 and BSD names. What is missing here would be served by the C library's
 // own heap, and its blocks would be rejected by our free: so nothing is missing.
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "export/c_rules.hpp"
+#include "os/os.hpp"
 
 using hz::ThisHeap;
 
@@ -37,9 +37,9 @@ HZ_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) {
   return 0;
 }
 
-HZ_EXPORT void* valloc(size_t size) { return hz::c_rules::aligned(static_cast<size_t>(getpagesize()), size); }
+HZ_EXPORT void* valloc(size_t size) { return hz::c_rules::aligned(hz::os::page_bytes(), size); }
 HZ_EXPORT void* pvalloc(size_t size) {
-  const auto page = static_cast<size_t>(getpagesize());
+  const size_t page = hz::os::page_bytes();
   if (size > PTRDIFF_MAX) return hz::c_rules::no_memory();
   return hz::c_rules::aligned(page, size == 0 ? page : hz::align_up(size, page));
 }

@@ -118,7 +118,7 @@ bool remap_fresh(void* at, std::size_t bytes) {
   return advised(at, bytes), true;
 }
 
-std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
 
 std::size_t memory_bytes() {
   const KeepErrno keep;
