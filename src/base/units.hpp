@@ -22,6 +22,7 @@ inline constexpr std::size_t kGranule = std::size_t{1} << kGranuleShift;
 inline constexpr unsigned kPageShift = 12;
 inline constexpr std::size_t kPage = std::size_t{1} << kPageShift;
 inline constexpr unsigned kPagesPerGranule = static_cast<unsigned>(kGranule / kPage);
+inline constexpr std::size_t kCacheLine = 64;
 
 HZ_INLINE std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 HZ_INLINE void* pointer(std::uintptr_t a) { return reinterpret_cast<void*>(a); }

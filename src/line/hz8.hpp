@@ -31,7 +31,7 @@ struct Hz8 {
   static constexpr std::size_t kThreadBytes = 2304;
   // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.
   static constexpr Preset kPresets[] = {
-      {.name = "large_direct", .thread_cache = 8 * kMiB, .retain = 200, .floor = 32 * kMiB}};
+      {.name = "large_direct", .thread_cache = 32 * kMiB, .retain = 200, .floor = 32 * kMiB}};
 
   using Route = Descriptor;
   using Policy = Frozen<Hz8>;

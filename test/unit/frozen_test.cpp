@@ -17,9 +17,16 @@ struct SmallLine {
 using Rules = hz::Frozen<SmallLine>;
 
 TEST(Frozen, StartsWithOnePageOfSlotsAtMostSixteen) {
-  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+  for (hz::Bin bin = hz::scan_bin(64); bin < hz::kBins; ++bin) {
     const std::size_t page = hz::kPage / hz::bin_size(bin);
     EXPECT_EQ(std::clamp<std::size_t>(page, 1, 16), Rules::first_capacity(bin)) << hz::bin_size(bin);
+  }
+}
+
+// The first batch is sixteen lines.
+TEST(Frozen, SlotsThatShareALineStartWithTwiceSixteenLines) {
+  for (hz::Bin bin = 1; hz::bin_size(bin) < 64; ++bin) {
+    EXPECT_EQ(2 * 16 * 64 / hz::bin_size(bin), Rules::first_capacity(bin)) << hz::bin_size(bin);
   }
 }
 

@@ -213,6 +213,17 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
   }
 }
 
+TEST_F(SpanPoolTest, SixteenLinesAreHandedOutLineByLine) {
+  for (const std::size_t size : {std::size_t{16}, std::size_t{32}}) {
+    const Bin bin = hz::scan_bin(size);
+    SpanPool::adopt(*pool_, SpanAt(bin), bin, 0, true);
+    ASSERT_LE(16 * 64 / size, SpanPool::take(*pool_, bin, 0, slots_, static_cast<unsigned>(16 * 64 / size)).slots);
+    std::set<std::uintptr_t> lines;
+    for (unsigned i = 0; i < 16; ++i) lines.insert(hz::address(slots_[i]) / 64);
+    EXPECT_EQ(16U, lines.size()) << size;
+  }
+}
+
 TEST_F(SpanPoolTest, TwiceInOneBatchIsRejectedOnce) {
   SpanPool::adopt(*pool_, SpanAt(1), 4, 0, true);
   const unsigned out = SpanPool::take(*pool_, 4, 0, slots_, 1).slots;

@@ -30,7 +30,6 @@ struct BasicSpanPool {
   static constexpr std::uint32_t kAnyOwner = (1U << 22) - 1;
   static_assert(sizeof(Span) == 16);
 
-  static constexpr std::size_t kCacheLine = 64;
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4;
   using Bits = SlotBits<std::uint64_t>;
@@ -162,9 +161,9 @@ struct BasicSpanPool {
     const unsigned end = carve_end(span, want);
     // Slots that share a line of the cache are far from each other in the batch: of what a thread allocates in a row it
     // may give one to each of several threads, and those would share the line, too.
-    const auto apart = size >= kSpreadBelow ? 1 : static_cast<unsigned>((kCacheLine - 2) / size + 2);
-    for (unsigned first = begin; first < begin + apart; ++first)
-      for (unsigned index = first; index < end; index += apart) out[taken.slots++] = pointer(taken.span + index * size);
+    const std::size_t apart = size >= kSpreadBelow ? 1 : (kCacheLine - (size & -size) + size - 1) / size + 1;
+    for (std::size_t first = begin; first < begin + apart; ++first)
+      for (std::size_t at = first; at < end; at += apart) out[taken.slots++] = pointer(taken.span + at * size);
     span.carved = static_cast<std::uint16_t>(end);
     taken.first_page = static_cast<unsigned>(begin * size >> kPageShift);
     taken.pages = static_cast<unsigned>((end - 1) * size >> kPageShift) + 1 - taken.first_page;
