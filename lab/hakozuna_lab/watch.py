@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches a process and its descendants while they run: resident memory over time, the highest sum of their peaks, and
 which malloc each of their programs got. For programs and measure. A look costs some 0.1 ms per process, 20 times a
-second; what it took of the machine is told as `cpu_seconds`."""
+second; what it took of the machine is told as `cpu_seconds`. To ask for a malloc takes files to be read, so a thread of
+its own does it, and no sample waits for it."""
 
 import os
+import queue
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -73,33 +75,47 @@ class Watch:
         self._interval = interval
         self._known: set[tuple[int, str]] = set()
         self._failure: BaseException | None = None
+        self._spent: list[float] = []  # seconds of each thread
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._to_ask: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()  # None: no more
+        self._threads = [
+            threading.Thread(target=self._timed, args=(work,), name=f"watch: {work.__name__}", daemon=True)
+            for work in (self._look_on, self._ask_on)
+        ]
 
     def __enter__(self) -> "Watch":
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+        self.cpu_seconds = sum(self._spent)
         if self._failure and not error:
             raise self._failure
 
-    def _run(self) -> None:
+    def _timed(self, work: Callable[[], None]) -> None:
         began = time.thread_time()
+        try:
+            work()
+        except Exception as error:
+            self._failure = error  # for whoever waits for the numbers
+        self._spent.append(time.thread_time() - began)
+
+    def _look_on(self) -> None:
         try:
             while not self._stop.is_set():
                 self._look()
                 seen = self.served or self.unproven
                 self._stop.wait(self._interval if seen else FIRST_INTERVAL)
             self._look()
-        except Exception as error:
-            self._failure = error  # for whoever waits for the numbers
-        self.cpu_seconds = time.thread_time() - began
+        finally:
+            self._to_ask.put(None)
 
     def _look(self) -> None:
-        now, peak = 0, 0
+        at, now, peak = time.perf_counter() - self.started, 0, 0
         for pid in tree(self._pid):
             try:
                 program = program_of(pid)
@@ -110,26 +126,32 @@ class Watch:
             if rss and program != self._tool:
                 now += rss
                 peak += field_kib(status, "VmHWM")
-                self._identify(pid, program, rss)
+                self.programs_kib[program] = max(rss, self.programs_kib.get(program, 0))
+                if (pid, program) not in self._known:
+                    self._to_ask.put((pid, program))
         if now:
-            self.series.append((round(time.perf_counter() - self.started, 3), now))
+            self.series.append((round(at, 3), now))
         self.peak_kib = max(self.peak_kib, peak)
 
-    def _identify(self, pid: int, program: str, rss: int) -> None:
-        self.programs_kib[program] = max(rss, self.programs_kib.get(program, 0))
-        if (pid, program) in self._known:
-            return
+    def _ask_on(self) -> None:
+        while asked := self._to_ask.get():
+            if asked not in self._known:
+                self._ask(*asked)
+
+    def _ask(self, pid: int, program: str) -> None:
         try:
-            file = malloc_file(pid)
+            file = malloc_file(pid) if program_of(pid) == program else None
+        except OSError:
+            return  # it has ended
         except ProofError as error:
-            self._known.add((pid, program))
             self.unproven[program] = str(error)
+            self._known.add((pid, program))
             return
         if file is None:
-            return  # too early: next time
-        self._known.add((pid, program))
+            return  # too early, or another program by now: next time
         if self.served.setdefault(program, file) != file:
             self.unproven[program] = f"{program} was served by {self.served[program]} and by {file}"
+        self._known.add((pid, program))
 
     def one_file(self) -> Path:
         """The file whose malloc all programs of the tree call; an error when they do not, or none could be asked."""

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,21 @@ def test_memory_of_a_tree_over_time() -> None:
     assert times == sorted(times)
     assert max(kib for _, kib in watch.series) <= watch.peak_kib < 120 * MIB
     assert 0 < watch.cpu_seconds < times[-1]
+
+
+def test_no_sample_waits_for_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = threading.Event()
+    monkeypatch.setattr("hakozuna_lab.watch.malloc_file", lambda pid: Path("some") if grown.wait(20) else None)
+    with (
+        subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE) as process,
+        Watch(process.pid, interval=0.02) as watch,
+    ):
+        until(lambda: any(kib > 60 * MIB for _, kib in watch.series))
+        assert not watch.served
+        grown.set()
+        until(lambda: bool(watch.served))
+        process.communicate(b"\n\n")
+    assert set(watch.served.values()) == {Path("some")}
 
 
 def test_the_exact_peak_of_a_moment_between_two_looks() -> None:
