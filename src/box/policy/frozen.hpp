@@ -18,7 +18,7 @@ struct Frozen {
     const std::size_t few = bin_size(bin) < kCacheLine ? kFirstLines * kCacheLine / bin_size(bin) : kFirstSlots;
     return clamp(kPage / bin_size(bin), 1, clamp(few, 1, max_capacity(bin)));
   }
-  static unsigned next_capacity(Bin bin, unsigned capacity) { return clamp(2 * capacity, 2, max_capacity(bin)); }
+  static unsigned next_capacity(Bin bin, unsigned capacity) { return clamp(2UL * capacity, 2, max_capacity(bin)); }
   static unsigned refill_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
   static unsigned flush_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
 
