@@ -65,9 +65,11 @@ def test_no_sample_waits_for_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
         subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE) as process,
         Watch(process.pid, interval=0.02) as watch,
     ):
-        until(lambda: any(kib > 60 * MIB for _, kib in watch.series))
-        assert not watch.served
-        grown.set()
+        try:
+            until(lambda: any(kib > 60 * MIB for _, kib in watch.series))
+            assert not watch.served
+        finally:
+            grown.set()
         until(lambda: bool(watch.served))
         process.communicate(b"\n\n")
     assert set(watch.served.values()) == {Path("some")}

@@ -12,11 +12,11 @@ namespace hz {
 template <class Line>
 struct Frozen {
   static constexpr std::size_t kFirstSlots = 16;
-  static constexpr std::size_t kFirstLines = 32;  // of slots that share one
+  static constexpr std::size_t kFirstLines = 32;  // of slots that share one; 0: they start as all others
 
   static unsigned first_capacity(Bin bin) {
-    const std::size_t few = bin_size(bin) < kCacheLine ? kFirstLines * kCacheLine / bin_size(bin) : kFirstSlots;
-    return clamp(kPage / bin_size(bin), 1, clamp(few, 1, max_capacity(bin)));
+    const std::size_t in_lines = bin_size(bin) < kCacheLine ? kFirstLines * kCacheLine / bin_size(bin) : 0;
+    return clamp(kPage / bin_size(bin), 1, clamp(in_lines, kFirstSlots, max_capacity(bin)));
   }
   static unsigned next_capacity(Bin bin, unsigned capacity) { return clamp(2UL * capacity, 2, max_capacity(bin)); }
   static unsigned refill_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
