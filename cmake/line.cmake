@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # hz_add_line(name struct header): the libraries of one line.
-#   <name>         libhakozuna-<name>.so        replaces malloc and operator new, and has hz_*; needs libc alone
-#   <name>-static  libhakozuna-<name>.a         the same, as one object: a program gets the whole surface or none
-#   <name>-direct  libhakozuna-<name>-direct.a  hz_* only, beside any other malloc
-# Each also answers to hakozuna::<target>, as it does after installation. HZ_DROP_IN=OFF leaves only the last.
-# hz_name_default(name): libhakozuna.so, another name of that line's shared library.
+#   hakozuna::<name>         libhakozuna-<name>.so        replaces malloc and operator new, and has hz_*; needs libc alone
+#   hakozuna::<name>-static  libhakozuna-<name>.a         the same, as one object: a program gets the whole surface or none
+#   hakozuna::<name>-direct  libhakozuna-<name>-direct.a  hz_* only, beside any other malloc
+# The targets behind these names, which are the same after installation, are called hakozuna-<name> and so on, so that
+# they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves only the last.
+# hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
+# hz_name_default(name): libhakozuna.so and libhakozuna.a, other names of that line's drop-in libraries.
 
 set(HZ_SOURCE_DIR "${PROJECT_SOURCE_DIR}/src")
 set(HZ_EXPORTS_MAP "${HZ_SOURCE_DIR}/export/exports.map")
@@ -19,6 +21,7 @@ set(HZ_COMPILE_OPTIONS
   -fno-builtin  # or a compiler turns our calloc into a call of calloc
   -fasynchronous-unwind-tables  # operator new throws through our frames, profilers unwind them
   -fcf-protection=none -fno-stack-protector
+  -fno-lto  # symbols made weak in assembly, and an archive linked from objects, need machine code; parents may ask for it
   $<$<BOOL:${HZ_DROP_IN}>:-fomit-frame-pointer>
 )
 
@@ -34,16 +37,17 @@ function(hz_add_objects target struct header)
   target_include_directories(${target} PRIVATE "${HZ_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
   target_compile_definitions(${target} PRIVATE "HZ_LINE_HEADER=\"${header}\"" HZ_LINE=${struct})
   target_compile_options(${target} PRIVATE ${HZ_COMPILE_OPTIONS})
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
 endfunction()
 
 # What all three libraries of a line have in common.
 function(hz_finish_library target)
-  add_library(hakozuna::${target} ALIAS ${target})
+  string(SUBSTRING ${target} 9 -1 name)  # without "hakozuna-"
+  add_library(hakozuna::${name} ALIAS ${target})
   target_include_directories(${target} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   string(REGEX REPLACE "-static$" "" output ${target})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME hakozuna-${output} LINKER_LANGUAGE CXX)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${output} EXPORT_NAME ${name} LINKER_LANGUAGE CXX)
   set_property(GLOBAL APPEND PROPERTY HZ_LIBRARIES ${target})
 endfunction()
 
@@ -54,6 +58,7 @@ function(hz_add_shared target)
     "-Wl,--version-script=${HZ_EXPORTS_MAP}")
   target_link_libraries(${target} PRIVATE -Wl,--as-needed -lc -lgcc)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${HZ_EXPORTS_MAP}")
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   hz_finish_library(${target})
 endfunction()
 
@@ -71,26 +76,55 @@ function(hz_add_static target)
 endfunction()
 
 function(hz_add_line name struct header)
+  set(target hakozuna-${name})
   set(direct_source "${HZ_SOURCE_DIR}/export/direct.cpp")
   file(GLOB os_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/os/*.cpp")
-  hz_add_objects(${name}-core-objects ${struct} ${header} "${direct_source}" ${os_sources})
-  set(core $<TARGET_OBJECTS:${name}-core-objects>)
+  hz_add_objects(${target}-core-objects ${struct} ${header} "${direct_source}" ${os_sources})
+  set(core $<TARGET_OBJECTS:${target}-core-objects>)
 
-  add_library(${name}-direct STATIC ${core})
-  target_link_libraries(${name}-direct INTERFACE Threads::Threads)
-  hz_finish_library(${name}-direct)
+  add_library(${target}-direct STATIC ${core})
+  target_link_libraries(${target}-direct INTERFACE Threads::Threads)
+  hz_finish_library(${target}-direct)
 
   if(HZ_DROP_IN)
     file(GLOB drop_in_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
     list(REMOVE_ITEM drop_in_sources "${direct_source}")
-    hz_add_objects(${name}-drop-in-objects ${struct} ${header} ${drop_in_sources})
-    set(drop_in $<TARGET_OBJECTS:${name}-drop-in-objects>)
-    hz_add_shared(${name} ${core} ${drop_in})
-    hz_add_static(${name}-static ${core} ${drop_in})
+    hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${drop_in_sources})
+    set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)
+    hz_add_shared(${target} ${core} ${drop_in})
+    hz_add_static(${target}-static ${core} ${drop_in})
   endif()
 endfunction()
 
+function(hz_add_lines enabled)
+  set(known)
+  set(lines ${ARGN})
+  while(lines)
+    list(POP_FRONT lines name struct header)
+    list(APPEND known ${name})
+    set(struct_${name} ${struct})
+    set(header_${name} ${header})
+  endwhile()
+  if(NOT enabled)
+    set(enabled ${known})
+  endif()
+  foreach(name IN LISTS enabled)
+    if(NOT name IN_LIST known)
+      list(JOIN known " " known)
+      message(FATAL_ERROR "HZ_LINES_ENABLED: there is no line '${name}'; the lines are: ${known}")
+    endif()
+    hz_add_line(${name} ${struct_${name}} ${header_${name}})
+  endforeach()
+  set(HZ_LINE_NAMES ${enabled} PARENT_SCOPE)
+endfunction()
+
+function(hz_add_name target file name)
+  add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink ${file} $<TARGET_FILE_DIR:${target}>/${name})
+endfunction()
+
 function(hz_name_default line)
-  add_custom_command(TARGET ${line} POST_BUILD VERBATIM
-    COMMAND "${CMAKE_COMMAND}" -E create_symlink $<TARGET_FILE_NAME:${line}> $<TARGET_FILE_DIR:${line}>/libhakozuna.so)
+  set(target hakozuna-${line})
+  hz_add_name(${target} $<TARGET_SONAME_FILE_NAME:${target}> libhakozuna.so)
+  hz_add_name(${target}-static $<TARGET_FILE_NAME:${target}-static> libhakozuna.a)
 endfunction()

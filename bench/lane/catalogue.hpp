@@ -11,13 +11,14 @@
 #include "classic/lanes.hpp"
 #include "interleaved/lanes.hpp"
 #include "lane/lane.hpp"
+#include "latency/lanes.hpp"
 #include "ring/lanes.hpp"
 #include "solo/lanes.hpp"
 
 namespace hz::bench {
 
-inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes, kInterleavedLanes, kSoloLanes, kBlocksLanes,
-                                                       kClassicLanes};
+inline constexpr std::span<const Lane> kCatalogue[] = {kRingLanes,   kInterleavedLanes, kSoloLanes,
+                                                       kBlocksLanes, kClassicLanes,     kLatencyLanes};
 
 constexpr const Lane* find_lane(std::string_view name) {
   for (const std::span<const Lane> family : kCatalogue) {

@@ -14,6 +14,7 @@
 #include "lane/lane.hpp"
 #include "lane/options.hpp"
 #include "lane/record.hpp"
+#include "latency/latency.hpp"
 #include "ring/ring.hpp"
 #include "solo/solo.hpp"
 
@@ -27,7 +28,7 @@ struct Family {
 
 constexpr Family kFamilies[] = {
     {"ring", run_ring},     {"interleaved", run_interleaved}, {"solo", run_solo},
-    {"blocks", run_blocks}, {"classic", run_classic},
+    {"blocks", run_blocks}, {"classic", run_classic},         {"latency", run_latency},
 };
 
 constexpr const Family* find_family(std::string_view name) {

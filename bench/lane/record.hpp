@@ -25,6 +25,16 @@ struct RssPoint {
   std::uint64_t kib = 0;
 };
 
+// How long calls of one kind took, for lanes that time each of them.
+struct CallTimes {
+  std::uint64_t calls = 0;
+  double p50_ns = 0;
+  double p99_ns = 0;
+  double p999_ns = 0;
+  double p9999_ns = 0;
+  double longest_ns = 0;
+};
+
 struct Record {
   // Filled by the family.
   std::uint64_t ops = 0;
@@ -32,9 +42,12 @@ struct Record {
   std::uint64_t fallbacks = 0;        // blocks that should have been, and were freed at home instead
   std::uint64_t ring_high_water = 0;  // the longest backlog of blocks on their way to one thread
   std::uint64_t backlog_kib = 0;      // of the most blocks that were on their way to all threads together, at least
-  bool dirty = false;                 // the run measured another workload than its name says
-  bool touched = true;                // main sets it from the options; a family that does otherwise says so
-  long settle_ms = kSettleMs;         // of the run
+  CallTimes allocate_times{};
+  CallTimes release_times{};
+  double clock_ns = 0;         // of each of these times, what reading the clock costs at least
+  bool dirty = false;          // the run measured another workload than its name says
+  bool touched = true;         // main sets it from the options; a family that does otherwise says so
+  long settle_ms = kSettleMs;  // of the run
 
   // Filled by the crew and by main.
   double seconds = 0;
@@ -115,6 +128,20 @@ inline void print_series(std::FILE* out, const Record& record) {
   std::fputs("],", out);
 }
 
+inline void print_times(std::FILE* out, const char* key, const CallTimes& times, const char* after) {
+  std::fprintf(out,
+               "\"%s\":{\"calls\":%llu,\"p50\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"p99.99\":%.1f,\"longest\":%.1f}%s",
+               key, static_cast<unsigned long long>(times.calls), times.p50_ns, times.p99_ns, times.p999_ns,
+               times.p9999_ns, times.longest_ns, after);
+}
+
+inline void print_latency(std::FILE* out, const Record& record) {
+  if (record.allocate_times.calls == 0) return;
+  std::fprintf(out, "\"latency_ns\":{\"clock\":%.1f,", record.clock_ns);
+  print_times(out, "malloc", record.allocate_times, ",");
+  print_times(out, "free", record.release_times, "},");
+}
+
 inline void print_memory(std::FILE* out, const Record& record) {
   const Moments& moments = record.moments;
   print_number(out, "rss_peak_kib", moments.peak_kib());
@@ -155,6 +182,7 @@ inline void print_record(std::FILE* out, const Run& run, const Record& record) {
   print_flag(out, "dirty", record.dirty);
   print_moments(out, record.moments);
   print_series(out, record);
+  print_latency(out, record);
   print_usage(out, record.moments.usage());
   print_text(out, "allocator", allocator.name);
   print_text(out, "allocator_file", allocator.file);

@@ -117,19 +117,18 @@ def measure_all(results: Results, contenders: Sequence[Contender], runner: Runne
 
 
 def show(results: Results) -> None:
-    """The table on the terminal, and as markdown beside the results; into a pipe, markdown."""
+    """The tables, 100 columns wide where there is no terminal; all columns and the conditions in markdown beside the
+    results."""
     rows = better_settings(make_rows(results))
     first = results.header.selection.first
-    parts = [tables.conditions(results), tables.markdown(rows, first), tables.verdict_counts(rows, first)]
+    parts = [tables.conditions(results), tables.markdown(rows, first), *tables.latency_markdown(rows)]
+    parts += [tables.verdict_counts(rows, first)]
     parts += ["Of an allocator that ran in several settings, each cell shows the fastest."]
     text = "\n\n".join(parts) + "\n"
     document = results.path.with_suffix(".md")
     document.write_text(text, encoding="utf-8")
-    if sys.stdout.isatty():
-        console = Console()
-        for table in tables.rich_tables(rows, first, console.width >= 110):
-            console.print(table, "")
-        console.print(tables.verdict_counts(rows, first))
-    else:
-        print(text)
+    console = Console(width=None if sys.stdout.isatty() else tables.TEXT_COLUMNS)
+    for table in [*tables.rich_tables(rows, first, console.width >= tables.WIDE_COLUMNS), *tables.rich_latency(rows)]:
+        console.print(table, "")
+    console.print(tables.verdict_counts(rows, first))
     print(f"hz: {results.path} and {document.name}", file=sys.stderr)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hakozuna_lab.rows import Rounds, is_clean, median_memory, memory_kib, pairs, speed, speed_ratios
-from hakozuna_lab.stats import LEVEL, Estimate, Quartiles, median_interval, quartiles, verdict
+from hakozuna_lab.stats import Estimate, Quartiles, Verdict, median_interval, quartiles, verdict
 from hakozuna_lab.store import Run
 
 # The numbers of pairs after which one looks. Each look is a chance to be wrong: an interval of 95 % after every pair
@@ -13,12 +13,12 @@ from hakozuna_lab.store import Run
 LOOKS = (8, 12, 16, 24, 40)
 CONFIDENCE = 0.99
 
-# Memory differs when it does so in every likely case by a twentieth, and by a mebibyte.
+# Memory differs when it does so in every likely case by a twentieth, and by a mebibyte; it is level when in no likely
+# case it differs by a twentieth, or the medians by less than a mebibyte.
 MEMORY_SHARE = 0.05
 MEMORY_KIB = 1024
 
-Word = Literal["ahead", "level", "behind", "unclear", "refused"]
-MemoryWord = Literal["less", "level", "more", "-"]
+MemoryWord = Literal["less", "level", "more", "unclear", "-"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Comparison:
 
     cell: str
     pairs: int
-    word: Word
+    word: Verdict
     peak: Memory
     idle: Memory
     after: Memory
@@ -55,7 +55,7 @@ def compare(cell: str, a: Rounds, b: Rounds) -> Comparison:
     return Comparison(
         cell=cell,
         pairs=len(clean),
-        word=word_of(ratio),
+        word=verdict(ratio) if ratio else "refused",
         peak=memory(clean, "peak"),
         idle=memory(clean, "idle"),
         after=memory(clean, "after"),
@@ -66,15 +66,6 @@ def compare(cell: str, a: Rounds, b: Rounds) -> Comparison:
         disturbed=sum(run.disturbed for run in runs if is_clean(run)),
         failed=failed,
     )
-
-
-def word_of(ratio: Estimate | None) -> Word:
-    """The verdict of stats, but what may be ahead, level or behind is called unclear here."""
-    if ratio is None:
-        return "refused"
-    found = verdict(ratio)
-    within = ratio.low >= 1 - LEVEL and ratio.high <= 1 + LEVEL
-    return "unclear" if found == "level" and not within else found
 
 
 def is_clear(comparison: Comparison) -> bool:
@@ -92,8 +83,8 @@ def memory(clean: list[tuple[Run, Run]], moment: str) -> Memory:
     if a is None or b is None or not ratios:
         return Memory(a, b)
     interval = median_interval(ratios, CONFIDENCE)
-    if abs(b - a) > MEMORY_KIB and interval.low > 1 + MEMORY_SHARE:
+    if abs(b - a) <= MEMORY_KIB or (interval.low >= 1 - MEMORY_SHARE and interval.high <= 1 + MEMORY_SHARE):
+        return Memory(a, b, "level")
+    if interval.low > 1 + MEMORY_SHARE:
         return Memory(a, b, "more")
-    if abs(b - a) > MEMORY_KIB and interval.high < 1 - MEMORY_SHARE:
-        return Memory(a, b, "less")
-    return Memory(a, b, "level")
+    return Memory(a, b, "less" if interval.high < 1 - MEMORY_SHARE else "unclear")

@@ -39,6 +39,7 @@ def decide(comparisons: Sequence[Comparison]) -> Decision:
     """GO: something won, nothing lost. Memory at peak and while idle counts as speed does."""
     won: list[str] = []
     lost: list[str] = []
+    unclear = [one.cell for one in comparisons if one.word == "unclear"]
     for one in comparisons:
         if one.word in ("ahead", "behind") and one.ratio:
             (won if one.word == "ahead" else lost).append(f"{one.cell} speed {one.ratio.median - 1:+.1%}")
@@ -48,12 +49,13 @@ def decide(comparisons: Sequence[Comparison]) -> Decision:
             if memory.word in ("less", "more") and memory.a_kib and memory.b_kib is not None:
                 text = f"{one.cell} {moment} memory {memory.b_kib / memory.a_kib - 1:+.0%}"
                 (won if memory.word == "less" else lost).append(text)
-    unclear = [one.cell for one in comparisons if one.word == "unclear"]
+            if memory.word == "unclear":
+                unclear.append(f"{one.cell} {moment} memory")
     return Decision(bool(won) and not lost, won, lost, unclear)
 
 
 def both(memory: Memory) -> str:
-    mark = {"less": " (less)", "more": " (more)"}.get(memory.word, "")
+    mark = f" ({memory.word})" if memory.word in ("less", "more", "unclear") else ""
     return f"{number(memory.a_kib, 1024, 1)}, {number(memory.b_kib, 1024, 1)}{mark}"
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from hakozuna_lab import LabError
 from hakozuna_lab.machine import DISTURBED
-from hakozuna_lab.stats import FEWEST, LEVEL, Estimate, median_interval, verdict
+from hakozuna_lab.stats import FEWEST, Estimate, median_interval, verdict
 from hakozuna_lab.watch import Watch
 
 TOO_SHORT = 0.1  # seconds; below, the start of a program is most of what is measured
 BEFORE_CTRL_C = 0.1  # seconds
+# A program that has more memory for itself than these, and of it from us less than this share, is hardly served.
+LITTLE_KIB = 8 * 1024
+HARDLY = 0.25
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,21 @@ class Measured:
 Pair = tuple[Measured, Measured]  # without us, with us
 
 
+@dataclass(frozen=True)
+class Share:
+    """What our heap did in one process: calls of malloc and its like, the most that its spans and huge blocks held, and
+    the most that the process had for itself."""
+
+    calls: int
+    held_kib: int
+    own_kib: int
+
+    @property
+    def part(self) -> float:
+        """What was given out may not have been touched yet, so that more is held than there is."""
+        return min(1.0, self.held_kib / self.own_kib) if self.own_kib else 1.0
+
+
 def refuse_unserved(pair: Pair, library: Path) -> None:
     without, served = pair
     if without.malloc and without.malloc.resolve() == library.resolve():
@@ -65,21 +83,25 @@ def all_runs(pairs: Sequence[Pair]) -> list[Measured]:
     return [run for pair in pairs for run in pair]
 
 
-def told(command: str, line: str, pairs: Sequence[Pair]) -> list[str]:
-    by_hand = any(run.interrupted is not None for run in all_runs(pairs))
+def by_hand(pairs: Sequence[Pair]) -> bool:
+    return any(run.interrupted is not None for run in all_runs(pairs))
+
+
+def told(command: str, line: str, pairs: Sequence[Pair], share: Share | None = None) -> list[str]:
+    ended_by_hand = by_hand(pairs)
     rows = [f"{'medians of ' + count(len(pairs), 'pair'):<24}{'without':>12}{'with ' + line:>14}{'ratio [95 %]':>26}"]
-    if not by_hand:
+    if not ended_by_hand:
         rows.append(row("time, s", pairs, lambda run: run.seconds, 3))
     rows.append(row("peak memory, MiB", pairs, lambda run: run.peak_kib / 1024, 1))
-    if by_hand:
+    if ended_by_hand:
         rows.append(row("memory at Ctrl-C, MiB", pairs, lambda run: run.end_kib / 1024, 1))
-    verdicts = [time_in_words(line, pairs, by_hand), memory_in_words(line, pairs)]
+    verdicts = [time_in_words(line, pairs, ended_by_hand), memory_in_words(line, pairs)]
     return [
         command,
         *rows,
         f"verdict: {'; '.join(verdicts)}",
-        f"proof: {proof(pairs)}",
-        *(f"note: {text}" for text in notes(line, pairs, by_hand)),
+        f"proof: {proof(pairs, share)}",
+        *(f"note: {text}" for text in notes(line, pairs, ended_by_hand)),
     ]
 
 
@@ -115,20 +137,32 @@ def in_words(line: str, what: str, words: tuple[str, str], estimate: Estimate | 
     if pairs < FEWEST:
         return f"too few pairs to judge the {what}"
     taken = f"{line} takes {estimate.median:.2f} of the {what}"
-    if (side := verdict(estimate)) != "level":
-        return f"{taken}: {words[0] if side == 'behind' else words[1]}"
-    if estimate.low >= 1 - LEVEL and estimate.high <= 1 + LEVEL:
+    side = verdict(estimate)
+    if side == "level":
         return f"the same {what}"
-    return f"no difference in {what} that {count(pairs, 'pair')} can tell"
+    if side == "unclear":
+        return f"unclear, {count(pairs, 'pair')} can tell no difference in {what}"
+    return f"{taken}: {words[0] if side == 'behind' else words[1]}"
 
 
-def proof(pairs: Sequence[Pair]) -> str:
+def proof(pairs: Sequence[Pair], share: Share | None) -> str:
     seen = [pair for pair in pairs if pair[1].malloc]
     if not seen:
         return "none, the program ended before it could be looked at; its loader says that we would serve it"
     without, served = seen[-1]
     other = f"without, of {without.malloc}" if without.malloc else "without, it was not seen"
-    return f"{served.program} calls the malloc of {served.malloc} ({count(len(seen), 'run')} looked at); {other}"
+    found = f"{served.program} calls the malloc of {served.malloc} ({count(len(seen), 'run')} looked at)"
+    return f"{found}; {other};\n       {share_in_words(served.program, share)}"
+
+
+def share_in_words(program: str, share: Share | None) -> str:
+    if share is None:
+        return "how much of its memory was ours is not known, since it told no statistics at its end"
+    held, own = share.held_kib / 1024, share.own_kib / 1024
+    text = f"served {count(share.calls, 'call')}, held {held:.1f} of {own:.1f} MiB ({100 * share.part:.0f} %)"
+    if share.own_kib > LITTLE_KIB and share.part < HARDLY:
+        text += f":\n       HARDLY SERVED, most of its memory comes from elsewhere; see hz doctor -- {program}"
+    return text
 
 
 def notes(line: str, pairs: Sequence[Pair], by_hand: bool) -> Iterator[str]:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hz run --measure`: a program of the user's with and without us, in pairs of runs with the order turned round each
-time; its time, its memory, and the proof that we served it. Ctrl-C ends a run, as it would end the program alone, so a
+time; its time, its memory, and the proof that we served it: which malloc it called, and, of one more run with
+statistics, how much of its memory our heap held. Ctrl-C ends a run, as it would end the program alone, so a
 server can be measured too; twice ends the measurement, and the complete pairs are told."""
 
+import json
 import os
 import shlex
 import signal
@@ -12,14 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
 from hakozuna_lab import LabError, findings
 from hakozuna_lab.contender import find_line
-from hakozuna_lab.findings import Measured, Pair
+from hakozuna_lab.findings import Measured, Pair, Share
 from hakozuna_lab.machine import cpu_times, others_share
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.process import run_watched
@@ -101,10 +103,20 @@ class Runs:
         return done[False], done[True]
 
     def run(self, served: bool, number: int) -> Measured:
+        return self.once(f"pair {number + 1}, {'with' if served else 'without'}",
+                         environment(self.library if served else None))  # fmt: skip
+
+    def share(self) -> Share | None:
+        """Of a run that is not measured: to count slows every call down."""
+        with tempfile.TemporaryDirectory() as folder:
+            counting = {"HZ_STATS": "json", "HZ_STATS_FILE": f"{folder}/%p"}
+            done = self.once("with statistics", environment(self.library) | counting)
+            return share_of(done, Path(folder))
+
+    def once(self, title: str, env: dict[str, str]) -> Measured:
         if self.log:
-            self.log.write(f"--- pair {number + 1}, {'with' if served else 'without'}\n".encode())
+            self.log.write(f"--- {title}\n".encode())
         self.stdin.rewind()
-        env = environment(self.library if served else None)
         with noting_interrupts() as interrupts:
             before = cpu_times()
             done = run_watched(self.command, env, stdin=self.stdin.file, stdout=self.log, stderr=self.log)
@@ -128,10 +140,25 @@ def environment(library: Path | None) -> dict[str, str]:
     return env
 
 
+def share_of(done: Measured, folder: Path) -> Share | None:
+    """Of the process that needed most memory and told of itself, in a file named after it."""
+    told = {int(file.name): json.loads(file.read_text(encoding="utf-8").splitlines()[-1]) for file in folder.iterdir()}
+    seen = {pid: kib for pid, kib in done.watch.own_kib.items() if pid in told}
+    if not seen:
+        return None
+    pid = max(seen, key=seen.__getitem__)
+    own = seen[pid]
+    if len(done.watch.own_kib) == 1:  # its peak is known exactly, also when it was between two looks
+        own = max(own, done.peak_kib - done.watch.files_kib[pid])
+    calls = sum(told[pid][f"alloc_{size}"] for size in ("small", "medium", "large"))
+    return Share(calls, told[pid]["bytes_peak"] // 1024, own)
+
+
 def main(command: Sequence[str], line: str, pairs: int, show: bool) -> None:
     library = find_line(line).library
     assert library
     done: list[Pair] = []
+    share: Share | None = None
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with repeatable_input() as stdin, LOG.open("wb", buffering=0) as log:
         runs = Runs(command, library, stdin, None if show else log)
@@ -141,9 +168,12 @@ def main(command: Sequence[str], line: str, pairs: int, show: bool) -> None:
                 pair = runs.pair(number)
                 findings.refuse_unserved(pair, library)
                 done.append(pair)
+            if not findings.by_hand(done):
+                print("hz: once more, with statistics, for the proof…", file=sys.stderr)
+                share = replace(runs, log=log).share()
     if not show:
         print(f"hz: what the program wrote is in {LOG}", file=sys.stderr)
     if not done:
         raise LabError("not one pair of runs is complete")
-    print("\n".join(findings.told(shlex.join(command), line, done)))
+    print("\n".join(findings.told(shlex.join(command), line, done, share)))
     sys.exit(findings.codes_differ(done))

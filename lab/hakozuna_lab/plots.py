@@ -176,9 +176,9 @@ def curves(
 
 
 def heat_color(cell: Heat) -> str:
-    """Where the interval of the ratio includes 1 there is no colour to be won or lost."""
+    """What is unclear has no colour: only what was measured to be level looks level."""
     if cell.verdict not in ("ahead", "behind"):
-        return light("level")
+        return light("level" if cell.verdict == "level" else "page")
     size = max(cell.ratio, 1 / cell.ratio)
     return light(f"{cell.verdict}{1 + sum(size > step for step in HEAT_STEPS)}")
 
@@ -204,7 +204,7 @@ def heat(title: str, rows: Sequence[str], columns: Sequence[str], cells: Mapping
             cell = cells.get((row, column))
             if cell:
                 axes.add_patch(Rectangle((x, y), wide - 0.03, high - 0.03, facecolor=heat_color(cell),
-                                         gid=f"tip:{cell.tip}"))  # fmt: skip
+                                         edgecolor=light("rule"), linewidth=0.4, gid=f"tip:{cell.tip}"))  # fmt: skip
             text = f"{cell.ratio:.2f}" if cell else "–"
             axes.text(x + wide / 2 - 0.015, y + high / 2 - 0.015, text, ha="center", va="center",
                       gid=f"tip:{cell.tip if cell else 'no ratio'}")  # fmt: skip

@@ -16,7 +16,7 @@ from hakozuna_lab.cells import CellRows, Sweep, cell_rows, lines_and_others, rem
 from hakozuna_lab.palette import Style, style_sheet, styles
 from hakozuna_lab.paths import RESULTS
 from hakozuna_lab.rows import Row, counting_runs
-from hakozuna_lab.stats import Estimate
+from hakozuna_lab.stats import VERDICTS, Estimate
 from hakozuna_lab.store import Results, load
 from hakozuna_lab.tables import conditions, number, operations
 
@@ -29,6 +29,7 @@ HEAT_LEGEND = [
     ("behind2", "to 0.91"),
     ("behind1", "to 1"),
     ("level", "level"),
+    ("page", "unclear"),
     ("ahead1", "to 1.1"),
     ("ahead2", "to 1.5"),
     ("ahead3", "to 2"),
@@ -106,8 +107,7 @@ def scores(lines: Iterable[str], summary: Sequence[Mapping[str, Any]]) -> list[d
     found = []
     for line in lines:
         verdicts = [row["verdict"] for row in summary if row["line"] == line]
-        words = ["ahead", "level", "behind", *(["refused"] if "refused" in verdicts else [])]
-        counts = [(word, verdicts.count(word)) for word in words]
+        counts = [(word, verdicts.count(word)) for word in VERDICTS if word != "refused" or word in verdicts]
         found.append({"line": line, "counts": counts})
     return found
 

@@ -3,11 +3,13 @@
 report are made of rows."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hakozuna_lab.stats import FEWEST, Estimate, Quartiles, Verdict, median_interval, quartiles, verdict
 from hakozuna_lab.store import Results, Run
+
+LATENCIES = ("p50", "p99", "p99.9", "p99.99", "longest")
 
 Rounds = dict[int, Run]  # of one contender in one cell: the run that counts in each round
 
@@ -29,6 +31,7 @@ class Row:
     peak_kib: float | None = None  # peak and idle without the harness's own memory
     idle_kib: float | None = None
     after_kib: float | None = None
+    latency_ns: Mapping[str, tuple[float, ...]] | None = None  # by call, in the order of LATENCIES: medians of the runs
 
     @property
     def base(self) -> str:
@@ -77,6 +80,15 @@ def median_memory(runs: Iterable[Run], moment: str) -> float | None:
     return statistics.median(values) if values else None
 
 
+def median_latency(runs: Sequence[Run]) -> dict[str, tuple[float, ...]] | None:
+    """Of lanes that time every call."""
+    timed = [run.record["latency_ns"] for run in runs if "latency_ns" in run.record]
+    if not timed:
+        return None
+    calls = ("malloc", "free")
+    return {call: tuple(statistics.median(one[call][name] for one in timed) for name in LATENCIES) for call in calls}
+
+
 def row(cell: str, name: str, rounds: Rounds, first: Rounds) -> Row:
     runs = list(rounds.values())
     clean = [run for run in runs if is_clean(run)]
@@ -98,6 +110,7 @@ def row(cell: str, name: str, rounds: Rounds, first: Rounds) -> Row:
         peak_kib=median_memory(clean, "peak"),
         idle_kib=median_memory(clean, "idle"),
         after_kib=median_memory(clean, "after"),
+        latency_ns=median_latency(clean),
     )
     ratios = [] if rounds is first else speed_ratios(first, rounds)
     if not ratios:

@@ -3,11 +3,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-Verdict = Literal["ahead", "level", "behind", "refused"]
+Verdict = Literal["ahead", "level", "behind", "unclear", "refused"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 LEVEL = 0.01  # ratios this near to 1 are the same
 RESAMPLES = 5_000
@@ -45,9 +46,10 @@ def median_interval(values: Sequence[float], confidence: float = 0.95) -> Estima
 
 
 def verdict(ratio: Estimate) -> Verdict:
-    """Of the one whose throughput is the ratio's numerator."""
+    """Of the one whose throughput is the ratio's numerator. Level is what was shown to be level: an interval that has
+    1 in it and is wider is unclear."""
     if ratio.low >= 1 - LEVEL and ratio.high <= 1 + LEVEL:
         return "level"
     if ratio.low > 1:
         return "ahead"
-    return "behind" if ratio.high < 1 else "level"
+    return "behind" if ratio.high < 1 else "unclear"

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hakozuna_lab.rows import Row
-from hakozuna_lab.stats import Estimate, Quartiles
+from hakozuna_lab.rows import LATENCIES, Row
+from hakozuna_lab.stats import VERDICTS, Estimate, Quartiles
 from hakozuna_lab.store import Cell, Results, Run
 
+TEXT_COLUMNS = 100  # what a text that is no terminal's may be wide
+WIDE_COLUMNS = 140  # from here on a terminal gets quartiles and intervals, too
 MANY = 12  # cells that are listed one by one
-STYLES = {"ahead": "green", "behind": "red", "level": "", "refused": "yellow"}
+STYLES = {"ahead": "green", "behind": "red", "level": "", "unclear": "dim", "refused": "yellow"}
 
 
 def number(value: float | None, scale: float = 1.0, digits: int = 2) -> str:
@@ -79,6 +81,48 @@ def markdown(rows: Sequence[Row], first: str) -> str:
     return markdown_table(headings(first), [fields(row) for row in rows])
 
 
+def nanoseconds(value: float) -> str:
+    """To three digits: a median is tens, the longest call millions."""
+    for scale, unit in ((1e6, " ms"), (1e3, " us")):
+        if value >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.0f} ns"
+
+
+def latency_headings() -> list[str]:
+    return ["cell", "allocator", *(f"{call} {name}" for call in ("malloc", "free") for name in LATENCIES)]
+
+
+def latency_fields(rows: Sequence[Row]) -> list[list[str]]:
+    """Of the rows whose lane times every call; none if there is no such lane."""
+    timed = [(row, row.latency_ns) for row in rows if row.latency_ns]
+    return [
+        [row.cell, row.contender, *(nanoseconds(value) for call in ("malloc", "free") for value in times[call])]
+        for row, times in timed
+    ]
+
+
+def latency_markdown(rows: Sequence[Row]) -> list[str]:
+    body = latency_fields(rows)
+    return [markdown_table(latency_headings(), body)] if body else []
+
+
+def rich_latency(rows: Sequence[Row]) -> list[Table]:
+    """A table for each kind of call: together they are too wide for a terminal."""
+    body = latency_fields(rows)
+    tables = []
+    for call, first in (("malloc", 2), ("free", 2 + len(LATENCIES))):
+        table = Table(title=f"one {call}", title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0))
+        for heading in ("cell", "allocator"):
+            table.add_column(heading)
+        for name in LATENCIES:
+            table.add_column(name, justify="right")
+        for line in body:
+            table.add_row(*line[:2], *line[first : first + len(LATENCIES)])
+        tables.append(table)
+    return tables if body else []
+
+
 def rich_tables(rows: Sequence[Row], first: str, wide: bool) -> list[Table]:
     """One per cell, with columns at the same places, for a terminal; a narrow one gets medians only."""
     tables: dict[str, Table] = {}
@@ -91,11 +135,11 @@ def rich_tables(rows: Sequence[Row], first: str, wide: bool) -> list[Table]:
                 box=None,
                 padding=(0, 1, 0, 0),
             )
-            table.add_column("allocator", min_width=26 if wide else 18)
+            table.add_column("allocator", min_width=26 if wide else 16)
             table.add_column("ops/s", min_width=34 if wide else 9, justify="right")
             table.add_column(f"{first}/this", min_width=21 if wide else 6, justify="right")
             table.add_column("", min_width=7)
-            table.add_column(f"{'peak':>6}{'idle':>6}{'after':>6}", min_width=18)
+            table.add_column(f"{'peak':>7}{'idle':>7}{'after':>7}", min_width=21)
             table.add_column("")
             tables[row.cell] = table
         tables[row.cell].add_row(*terminal_fields(row, wide), style=STYLES[row.verdict] if row.verdict else "bold")
@@ -103,7 +147,7 @@ def rich_tables(rows: Sequence[Row], first: str, wide: bool) -> list[Table]:
 
 
 def terminal_fields(row: Row, wide: bool) -> list[str]:
-    memory = "".join(f"{number(kib, 1024, 1):>6}" for kib in (row.peak_kib, row.idle_kib, row.after_kib))
+    memory = "".join(f" {number(kib, 1024, 1):>6}" for kib in (row.peak_kib, row.idle_kib, row.after_kib))
     counts = ((row.dirty, "dirty"), (row.disturbed, "disturbed"))
     notes = [f"failed: {row.failed}"] if row.failed else [f"{count} {word}" for count, word in counts if count]
     if wide:
@@ -116,7 +160,7 @@ def terminal_fields(row: Row, wide: bool) -> list[str]:
 
 def verdict_counts(rows: Sequence[Row], first: str) -> str:
     counted = [row.verdict for row in rows if row.verdict]
-    text = ", ".join(f"{word} {counted.count(word)}" for word in ("ahead", "level", "behind", "refused"))
+    text = ", ".join(f"{word} {counted.count(word)}" for word in VERDICTS)
     return f"{first} against the others, rows: {text}"
 
 

@@ -69,6 +69,10 @@ class Watch:
         self.served: dict[str, Path] = {}  # program: the file whose malloc it calls
         self.unproven: dict[str, str] = {}  # program: why that cannot be said
         self.programs_kib: dict[str, int] = {}  # program: the largest resident set of one process of it
+        self.own_kib: dict[
+            int, int
+        ] = {}  # process: the most that it had for itself, no file's pages (VmHWM less those)
+        self.files_kib: dict[int, int] = {}  # process: pages of files and shared ones, at the last look
         self.cpu_seconds = 0.0
         self._pid = pid
         self._tool = tool
@@ -125,7 +129,10 @@ class Watch:
             rss = field_kib(status, "VmRSS")
             if rss and program != self._tool:
                 now += rss
-                peak += field_kib(status, "VmHWM")
+                highest = field_kib(status, "VmHWM")
+                peak += highest
+                self.files_kib[pid] = field_kib(status, "RssFile") + field_kib(status, "RssShmem")
+                self.own_kib[pid] = max(highest - self.files_kib[pid], self.own_kib.get(pid, 0))
                 self.programs_kib[program] = max(rss, self.programs_kib.get(program, 0))
                 if (pid, program) not in self._known:
                     self._to_ask.put((pid, program))

@@ -20,9 +20,21 @@ struct FreeSlot {
 
 // A private list with its end and its length; last->next is meaningless.
 struct Chain {
+  static constexpr unsigned kMost = ~0U;
+
   FreeSlot* first = nullptr;
   FreeSlot* last = nullptr;
   unsigned count = 0;
+
+  // It needs none: see SlotArray.
+  struct Buffer {
+    static Chain empty() { return {}; }
+  };
+  static Chain of(void* slot) {
+    Chain chain;
+    chain.push(slot);
+    return chain;
+  }
 
   HZ_INLINE void push(void* p) {
     auto* slot = static_cast<FreeSlot*>(p);

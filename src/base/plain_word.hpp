@@ -66,7 +66,7 @@ class OwnerWord {
   T value_ = T{};
 };
 
-// Written once, when the heap opens; read by any thread before and after.
+// Written when the heap opens, and hardly ever after; read by any thread at any time.
 template <class T>
 class OnceWord {
  public:

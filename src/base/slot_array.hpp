@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Free slots as an array of pointers: what moves between a thread and the shared lists where nothing is written into
-// free slots. Used by the lines with magazines. Costs eight bytes a slot and a copy each time it moves.
+// free slots. Used by the lines with magazines. The array is somebody else's, a bin's own most often, so slots are
+// copied once, from where they lay to where they will lie, and no stack has to hold them.
 #pragma once
 
 namespace hz {
 
 struct SlotArray {
-  static constexpr unsigned kMost = 256;
+  static constexpr unsigned kMost = 48;  // that a buffer holds: it lies on the stack, see test/stack
 
+  void** slots = nullptr;
   unsigned count = 0;
-  void* slots[kMost];
 
-  SlotArray() {}  // NOLINT(modernize-use-equals-default): else `{}` would write all of it
-  // What is in it, and not the kilobytes that could be.
-  SlotArray(const SlotArray& other) { copy(other); }
-  SlotArray& operator=(const SlotArray& other) {
-    if (this != &other) copy(other);
-    return *this;
-  }
+  // For slots on their way from one shared place to another.
+  struct Buffer {
+    void* slots[kMost];
+    SlotArray empty() { return {slots, 0}; }
+  };
+  static SlotArray of(void*& slot) { return {&slot, 1}; }
 
-  // count < kMost
+  // There is room.
   void push(void* slot) { slots[count++] = slot; }
 
-  // What came last of the `left` slots at `from`, until there are `want`; at most kMost.
+  // What came last of the `left` slots at `from`, until there are `want`.
   void draw(unsigned want, void* const* from, unsigned& left) {
     const unsigned n = want - count < left ? want - count : left;
     left -= n;
@@ -37,12 +37,6 @@ struct SlotArray {
     count -= taken;
     __builtin_memcpy(out, slots + count, taken * sizeof(void*));
     return taken;
-  }
-
- private:
-  void copy(const SlotArray& other) {
-    count = other.count;
-    __builtin_memcpy(slots, other.slots, count * sizeof(void*));
   }
 };
 

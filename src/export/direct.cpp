@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The direct API of hakozuna.h, and the statistics line at exit. Part of every library; alone in the direct one.
+// The direct API of hakozuna.h, and what is said at exit or SIGTERM. Part of every library; alone in the direct one.
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
@@ -8,14 +8,14 @@ using hz::ThisLine;
 
 HZ_EXPORT void* hz_malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void hz_free(void* ptr) { ThisHeap::free(ptr); }
-HZ_EXPORT void* hz_calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
-HZ_EXPORT void* hz_realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
+HZ_EXPORT void* hz_calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
+HZ_EXPORT void* hz_realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
 HZ_EXPORT void* hz_aligned_alloc(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
 HZ_EXPORT void hz_free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc); }
 HZ_EXPORT void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size) {
   ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
 }
-HZ_EXPORT size_t hz_usable_size(const void* ptr) { return ptr == nullptr ? 0 : ThisHeap::usable_size(ptr); }
+HZ_EXPORT size_t hz_usable_size(const void* ptr) { return ThisHeap::usable_size(ptr); }
 HZ_EXPORT int hz_owns(const void* ptr) { return ThisHeap::owns(ptr) ? 1 : 0; }
 HZ_EXPORT int hz_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
 HZ_EXPORT const char* hz_version() { return HZ_VERSION; }
@@ -27,14 +27,17 @@ HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
 }
 
 namespace {
+bool has_stats() { return hz::Threads<ThisLine>::options.stats != hz::StatsFormat::kNone; }
+
 // Options are read when the heap opens, and a program may end without ever allocating.
 __attribute__((constructor)) void at_start() {
   hz::Threads<ThisLine>::open();
   hz::Threads<ThisLine>::hook_forks();
+  if (has_stats()) hz::os::before_termination(&hz::Stats<ThisLine>::print_interrupted);
 }
 
 __attribute__((destructor)) void at_exit() {
-  const hz::StatsFormat format = hz::Threads<ThisLine>::options.stats;
-  if (format != hz::StatsFormat::kNone) hz::Stats<ThisLine>::print(format);
+  if (has_stats()) hz::Stats<ThisLine>::print_last();
+  hz::LastLook<ThisLine>::look();
 }
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include HZ_LINE_HEADER
+#include "heap/last_look.hpp"
 #include "heap/stats.hpp"
 
 namespace hz {

@@ -11,14 +11,14 @@ using hz::ThisHeap;
 
 HZ_EXPORT void* malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void free(void* ptr) { ThisHeap::free(ptr); }
-HZ_EXPORT void* calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
-HZ_EXPORT void* realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
+HZ_EXPORT void* calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
+HZ_EXPORT void* realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
 HZ_EXPORT void* reallocarray(void* ptr, size_t count, size_t size) {
   return hz::c_rules::reallocarray(ptr, count, size);
 }
 
 HZ_EXPORT void* reallocf(void* ptr, size_t size) {
-  void* moved = hz::c_rules::realloc(ptr, size);
+  void* moved = ThisHeap::realloc(ptr, size);
   if (moved == nullptr && size != 0) ThisHeap::free(ptr);
   return moved;
 }
@@ -50,13 +50,13 @@ HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) {
   ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
 }
 
-HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ptr == nullptr ? 0 : ThisHeap::usable_size(ptr); }
+HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ThisHeap::usable_size(ptr); }
 
 // The C library's private names, which some programs link against.
 HZ_EXPORT void* __libc_malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void __libc_free(void* ptr) { ThisHeap::free(ptr); }
-HZ_EXPORT void* __libc_calloc(size_t count, size_t size) { return hz::c_rules::calloc(count, size); }
-HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return hz::c_rules::realloc(ptr, size); }
+HZ_EXPORT void* __libc_calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
+HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
 HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
 HZ_EXPORT void* __libc_valloc(size_t size) { return valloc(size); }
 HZ_EXPORT void* __libc_pvalloc(size_t size) { return pvalloc(size); }

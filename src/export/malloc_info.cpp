@@ -3,6 +3,8 @@
 // The GNU functions that describe and tune a heap: they describe and tune this one.
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
@@ -20,10 +22,14 @@ HZ_EXPORT int malloc_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
 
 HZ_EXPORT struct mallinfo2 mallinfo2() {
   const hz_stats_t s = stats();
+  const auto& heap = hz::State<ThisLine>::global;
   struct mallinfo2 info = {};
-  info.arena = s.bytes_held + s.bytes_dirty;
-  info.ordblks = s.spans_acquired - s.spans_retired;
-  info.uordblks = s.bytes_live;
+  // As the C library: what is huge stands apart, and is in no other field. Others may free a block meanwhile.
+  info.hblks = heap.huge_blocks.load(std::memory_order_relaxed);
+  info.hblkhd = std::min(heap.huge_bytes.load(std::memory_order_relaxed), s.bytes_live);
+  info.arena = s.bytes_held + s.bytes_dirty - info.hblkhd;
+  info.ordblks = s.spans_acquired - s.spans_retired - std::min(info.hblks, s.spans_acquired - s.spans_retired);
+  info.uordblks = s.bytes_live - info.hblkhd;
   info.fsmblks = s.bytes_cached;
   info.fordblks = s.bytes_cached + s.bytes_dirty;
   info.usmblks = s.bytes_peak;
@@ -64,6 +70,6 @@ HZ_EXPORT void malloc_stats() { hz::Stats<ThisLine>::print(hz::StatsFormat::kTex
 HZ_EXPORT int mallopt(int parameter, int value) {
   if (parameter != M_TRIM_THRESHOLD && parameter != M_TOP_PAD) return 0;
   if (value < 0) return 0;
-  hz::State<ThisLine>::global.retain.floor.store(static_cast<size_t>(value), std::memory_order_relaxed);
+  ThisLine::Retain::set(hz::State<ThisLine>::global.retain, {.floor = static_cast<size_t>(value)});
   return 1;
 }

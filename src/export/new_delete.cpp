@@ -20,8 +20,7 @@ constexpr std::size_t kNatural = hz::kMinAlign;
 
 HZ_INLINE void* allocate(std::size_t size, std::size_t alignment) {
   if (alignment <= kNatural) return ThisHeap::malloc(size);
-  return hz::is_power_of_two(alignment) && alignment <= ThisHeap::kMaxAlignment ? ThisHeap::aligned(alignment, size)
-                                                                                : nullptr;
+  return hz::is_power_of_two(alignment) ? ThisHeap::aligned(alignment, size) : nullptr;
 }
 
 // The loop that the standard asks for: the handler frees something, throws, or there is none.
@@ -34,32 +33,38 @@ HZ_COLD void* retry(std::size_t size, std::size_t alignment, bool may_throw) {
   hz::os::abort_process();
 }
 
-HZ_INLINE void* allocate_or_throw(std::size_t size, std::size_t alignment) {
+HZ_SLOW void* new_slow(std::size_t size, std::size_t alignment, bool may_throw) {
   void* block = allocate(size, alignment);
-  return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, true);
-}
-HZ_INLINE void* allocate_or_null(std::size_t size, std::size_t alignment) {
-  void* block = allocate(size, alignment);
-  return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, false);
+  return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, may_throw);
 }
 
-std::size_t number(std::align_val_t alignment) { return static_cast<std::size_t>(alignment); }
+// No frame: what is not at hand is a tail call.
+HZ_INLINE void* at_hand_or_slow(std::size_t size, bool may_throw) {
+  void* block = ThisHeap::at_hand(size);
+  return HZ_LIKELY(block != nullptr) ? block : new_slow(size, 1, may_throw);
+}
+HZ_INLINE void* at_hand_or_slow(std::size_t size, std::size_t alignment, bool may_throw) {
+  void* block = hz::is_power_of_two(alignment) ? ThisHeap::at_hand(size, alignment) : nullptr;
+  return HZ_LIKELY(block != nullptr) ? block : new_slow(size, alignment, may_throw);
+}
+
+HZ_INLINE std::size_t number(std::align_val_t alignment) { return static_cast<std::size_t>(alignment); }
 
 }  // namespace
 
 #define HZ_OPERATOR __attribute__((visibility("default")))
 
-HZ_OPERATOR void* operator new(std::size_t n) { return allocate_or_throw(n, 1); }
-HZ_OPERATOR void* operator new[](std::size_t n) { return allocate_or_throw(n, 1); }
-HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, number(a)); }
-HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, number(a)); }
-HZ_OPERATOR void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return allocate_or_null(n, 1); }
-HZ_OPERATOR void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return allocate_or_null(n, 1); }
+HZ_OPERATOR void* operator new(std::size_t n) { return at_hand_or_slow(n, true); }
+HZ_OPERATOR void* operator new[](std::size_t n) { return at_hand_or_slow(n, true); }
+HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a) { return at_hand_or_slow(n, number(a), true); }
+HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) { return at_hand_or_slow(n, number(a), true); }
+HZ_OPERATOR void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return at_hand_or_slow(n, false); }
+HZ_OPERATOR void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return at_hand_or_slow(n, false); }
 HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return allocate_or_null(n, number(a));
+  return at_hand_or_slow(n, number(a), false);
 }
 HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return allocate_or_null(n, number(a));
+  return at_hand_or_slow(n, number(a), false);
 }
 
 HZ_OPERATOR void operator delete(void* p) noexcept { ThisHeap::free(p); }

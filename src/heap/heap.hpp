@@ -30,18 +30,25 @@ struct Heap {
   using Entered = typename Threads<Line>::Entered;
   using Tag = typename Route::Tag;
 
-  static constexpr std::size_t kMaxAlignment = kGiB;
-
   // --- hot
 
   HZ_INLINE static void* malloc(std::size_t size) {
+    void* slot = at_hand(size);
+    return HZ_LIKELY(slot != nullptr) ? slot : malloc_slow(size);
+  }
+  // What malloc gives without a further step; nullptr: malloc_slow has to go on. For callers that go on otherwise.
+  HZ_INLINE static void* at_hand(std::size_t size) {
     const std::size_t last = size - 1;  // of size 0: out of the table
-    if (HZ_UNLIKELY(last >= kTableMax)) return malloc_above_table(size);
+    if (HZ_UNLIKELY(last >= kTableMax)) return nullptr;
+    return popped(kClasses.bin_of[last / kMinAlign]);
+  }
+  // The same for an alignment, a power of two, when the class of that size keeps it: of types always, because their
+  // size is a multiple of their alignment.
+  HZ_INLINE static void* at_hand(std::size_t size, std::size_t alignment) {
+    const std::size_t last = (size < alignment ? alignment : size) - 1;
+    if (HZ_UNLIKELY(last >= kMediumMax)) return nullptr;
     const Bin bin = kClasses.bin_of[last / kMinAlign];
-    void* slot = Front::pop(S::fast().front, bin);
-    if (HZ_UNLIKELY(slot == nullptr)) return malloc_slow(size);
-    Guard::on_alloc(slot, bin);
-    return slot;
+    return HZ_LIKELY((bin_size(bin) & (alignment - 1)) == 0) ? popped(bin) : nullptr;
   }
 
   HZ_INLINE static void free(void* block) {
@@ -51,62 +58,80 @@ struct Heap {
     if constexpr (Route::kOwned) {
       if (HZ_UNLIKELY(local > kLastBin)) return free_elsewhere(block);
     }
-    const Bin bin = static_cast<Bin>(local);
-    if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
-    take_in(t, bin, block);
+    free_own(t, static_cast<Bin>(local), block);
+  }
+
+  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its size,
+  // because realloc leaves it in place down to half. Whatever is not plainly right here is looked at by free_judged.
+  static constexpr unsigned kExact = 0, kAfterRealloc = 8;
+
+  HZ_INLINE static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    Thread& t = S::fast();
+    const Tag local = Route::local_bin(tag, t.route);
+    const std::size_t last = size - 1;
+    if (HZ_UNLIKELY(last >= kTableMax || !is_bin(local, kClasses.bin_of[last / kMinAlign])))
+      return free_judged(block, size, alignment, slack);
+    free_own(t, static_cast<Bin>(local), block);
+  }
+
+  HZ_INLINE static void* calloc(std::size_t count, std::size_t size) {
+    std::size_t bytes = 0;
+    void* slot = __builtin_mul_overflow(count, size, &bytes) ? nullptr : at_hand(bytes);
+    return HZ_LIKELY(slot != nullptr) ? std::memset(slot, 0, bytes) : calloc_slow(count, size);
+  }
+
+  HZ_INLINE static void* realloc(void* block, std::size_t size) {
+    const std::size_t old_size = slot_bytes(block);
+    return HZ_LIKELY(size - 1 < old_size && size >= old_size / 2) ? block : realloc_slow(block, size);
+  }
+
+  // Bytes usable in a live block; 0 after a report if it is none.
+  HZ_INLINE static std::size_t usable_size(const void* block) {
+    const std::size_t bytes = slot_bytes(block);
+    return HZ_LIKELY(bytes != 0) ? bytes : usable_size_slow(block);
   }
 
   // --- slow
 
-  HZ_SLOW static void* malloc_above_table(std::size_t size) {
-    if (size - 1 >= kLargeMax) return malloc_slow(size);
-    const Bin bin = scan_bin(size);
-    void* slot = Front::pop(S::fast().front, bin);
-    if (slot == nullptr) return malloc_slow(size);
-    Guard::on_alloc(slot, bin);
-    return slot;
-  }
-
   HZ_SLOW static void* malloc_slow(std::size_t size) {
-    bool zeroed = false;
-    return allocate(bin_for(size), size, 1, zeroed);
+    const Bin bin = bin_for(size);
+    // Beyond the table that the hot path looks into, the bin may well have some.
+    void* slot = size > kTableMax && bin != kHugeBin ? popped(bin) : nullptr;
+    return slot != nullptr ? slot : crossed(bin, size, 1);
   }
 
-  static void* calloc(std::size_t count, std::size_t size) {
+  HZ_SLOW static void* calloc_slow(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
-    if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
+    if (__builtin_mul_overflow(count, size, &bytes)) return no_memory();
     const Bin bin = bin_for(bytes);
     bool zeroed = false;
-    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
-    if (slot != nullptr) {
-      Guard::on_alloc(slot, bin);
-    } else {
-      slot = allocate(bin, bytes, 1, zeroed);
-    }
-    if (slot != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(slot))) std::memset(slot, 0, bytes);
-    return slot;
+    void* block = bin == kHugeBin ? nullptr : popped(bin);
+    if (block == nullptr) block = allocate(bin, bytes, 1, zeroed);
+    if (block != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(block))) std::memset(block, 0, bytes);
+    return block;
   }
 
-  // `alignment` is a power of two up to kMaxAlignment.
+  // `alignment` is a power of two.
   HZ_INLINE static void* aligned(std::size_t alignment, std::size_t size) {
-    if (size > PTRDIFF_MAX) return nullptr;
+    void* slot = at_hand(size, alignment);
+    return HZ_LIKELY(slot != nullptr) ? slot : aligned_slow(alignment, size);
+  }
+  HZ_SLOW static void* aligned_slow(std::size_t alignment, std::size_t size) {
+    if (size > PTRDIFF_MAX) return no_memory();
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
-    void* slot = bin == kHugeBin ? nullptr : Front::pop(S::fast().front, bin);
-    if (slot != nullptr) return Guard::on_alloc(slot, bin), slot;
-    bool zeroed = false;
-    return allocate(bin, size, alignment, zeroed);
+    void* slot = bin == kHugeBin ? nullptr : popped(bin);
+    return slot != nullptr ? slot : crossed(bin, size, alignment);
   }
 
-  static void* realloc(void* block, std::size_t size) {
+  // Null is no block yet, and a size of 0 ends one.
+  HZ_SLOW static void* realloc_slow(void* block, std::size_t size) {
+    if (block == nullptr) return malloc(size);
+    if (size == 0) return free(block), nullptr;
     const std::size_t old_size = usable_size(block);  // reports what is no block
-    if (old_size == 0) return nullptr;
+    if (old_size == 0) return no_memory();
     if (size <= old_size && size >= old_size / 2) return block;
-    if (old_size > kLargeMax && size > kLargeMax) {
-      Entered here;
-      void* resized = H::resize(here.thread(), block, size);
-      if (resized != nullptr) count_bytes(here.thread(), old_size, H::usable_size(resized));
-      return resized;
-    }
+    if (old_size > kLargeMax && size > kLargeMax) return resized(block, old_size, size);
     void* moved = malloc(size);
     if (moved == nullptr) return size <= old_size ? block : nullptr;
     std::memcpy(moved, block, size < old_size ? size : old_size);
@@ -114,27 +139,11 @@ struct Heap {
     return moved;
   }
 
-  // Bytes usable in a live block; 0 after a report if it is none.
-  static std::size_t usable_size(const void* block) {
+  HZ_SLOW static std::size_t usable_size_slow(const void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
-    if (HZ_UNLIKELY(!J::plausible(tag, block))) return 0;
+    if (block == nullptr || !J::plausible(tag, block)) return 0;
     const Bin bin = Route::bin(tag);
     return bin == kHugeBin ? H::usable_size(block) : bin_size(bin);
-  }
-
-  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its size,
-  // because realloc leaves it in place down to half.
-  static constexpr unsigned kExact = 0, kAfterRealloc = 8;
-
-  static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
-    const Tag tag = Route::find(S::global.route, address(block));
-    if (tag != 0) {  // else free() reports it
-      const Bin bin = Route::bin(tag);
-      const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
-      const bool fits = bin == kHugeBin ? H::fits(block, size, slack != kExact) : asked <= bin && bin <= asked + slack;
-      if (HZ_UNLIKELY(!fits)) Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
-    }
-    free(block);
   }
 
   static bool owns(const void* at) {
@@ -153,6 +162,35 @@ struct Heap {
   }
 
  private:
+  // Of a slot that the program may have; 0: look closer.
+  HZ_INLINE static std::size_t slot_bytes(const void* block) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    const Bin bin = Route::bin(tag);
+    return HZ_LIKELY(bin - 1 < kLastBin && J::fault_of_slot(bin, block) == Fault::kNone) ? bin_size(bin) : 0;
+  }
+  static void* resized(void* block, std::size_t old_size, std::size_t size) {
+    Entered here;
+    void* to = H::resize(here.thread(), block, size);
+    if (to == nullptr) return no_memory();
+    count_bytes(here.thread(), old_size, H::usable_size(to));
+    return to;
+  }
+
+  HZ_INLINE static void* popped(Bin bin) {
+    void* slot = Front::pop(S::fast().front, bin);
+    if (HZ_LIKELY(slot != nullptr)) Guard::on_alloc(slot, bin);
+    return slot;
+  }
+  // A slot of this thread's, if it is one.
+  HZ_INLINE static void free_own(Thread& t, Bin bin, void* block) {
+    if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
+    take_in(t, bin, block);
+  }
+  // Whether that is what local_bin says of a slot of this thread's. A compare of bytes takes its operand from memory.
+  HZ_INLINE static bool is_bin(Tag local, Bin bin) {
+    if constexpr (Route::kOwned) return local == bin;
+    return static_cast<std::uint8_t>(local) == static_cast<std::uint8_t>(bin);
+  }
   // Into this thread's bin, or, if that is full, the slow way: there it has to be live.
   HZ_INLINE static void take_in(Thread& t, Bin bin, void* block) {
     Guard::on_free(t.guard, block, bin);
@@ -182,6 +220,10 @@ struct Heap {
     Observe::count(t.observe, Event::kBytesAllocated, allocated);
   }
 
+  HZ_SLOW static void* crossed(Bin bin, std::size_t size, std::size_t alignment) {
+    bool zeroed = false;
+    return allocate(bin, size, alignment, zeroed);
+  }
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     void* block = allocate_here(bin, size, alignment, zeroed);
     // What other threads cache may be what is missing.
@@ -213,6 +255,23 @@ struct Heap {
   HZ_COLD static void* no_memory() {
     errno = ENOMEM;
     return nullptr;
+  }
+
+  // Another's slot, or a size beyond the table, or shrunk in place, or a size that cannot be true.
+  HZ_SLOW static void free_judged(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    if (HZ_UNLIKELY(tag != 0 && !fits(Route::bin(tag), block, size, alignment, slack)))
+      return free_mismatched(block, Route::bin(tag));
+    free(block);  // reports where there is no block
+  }
+  static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+    if (bin == kHugeBin) return H::fits(block, size, slack != kExact);
+    const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
+    return asked <= bin && bin <= asked + slack;
+  }
+  HZ_COLD static void free_mismatched(void* block, Bin bin) {
+    Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
+    free(block);
   }
 
   // Not this thread's, or nobody's: most often a remote free, which needs no lock.
@@ -263,6 +322,7 @@ struct Heap {
     if constexpr (Remote::kDirect) {
       Observe::count(t.observe, Event::kRemoteSent, 1);
       Observe::count(t.observe, Event::kBytesSent, bin_size(bin));
+      t.gave(bin_size(bin));
     }
   }
 
@@ -271,19 +331,25 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     if (!J::plausible(tag, block)) return;
     free_here(block, tag);
-    Purger<Line>::start_if_stuck();
   }
 
   static void free_here(void* block, Tag tag) {
     const Bin bin = Route::bin(tag);
     Entered here;
     Thread& t = here.thread();
+    if (HZ_UNLIKELY(bin == kHugeBin && !H::claim(block))) return Faults<Line>::note(Fault::kDoubleFree, block, bin);
     count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
-    if (bin == kHugeBin) return H::free(t, block);
+    if (bin == kHugeBin) {
+      H::free(t, block);
+      B::give_up_if_emptied(t);
+      return;
+    }
     if (Route::kOwned && Route::owner(tag) != t.owner) {
-      if (HZ_UNLIKELY(!Guard::claim(S::shared.guard, block, bin))) return J::refuse(Fault::kDoubleFree, block, bin);
+      if (HZ_UNLIKELY(!Guard::claim(S::shared.guard, block, bin)))
+        return Faults<Line>::note(Fault::kDoubleFree, block, bin);
       if (!Remote::admit(t.remote, Route::owner(tag), bin)) B::deliver(t, false);
-      return defer(t, Route::owner(tag), bin, block);
+      defer(t, Route::owner(tag), bin, block);
+      return B::hurry(t, Route::owner(tag), bin);
     }
     Guard::on_free(S::shared.guard, block, bin);
     if (Front::admit(t.front, bin, block)) {

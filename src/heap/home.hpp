@@ -4,7 +4,7 @@
 // look at every slot on its way. The lower half of the boundary: called by refill.hpp, and by huge blocks when they go.
 #pragma once
 
-#include "heap/state.hpp"
+#include "heap/faults.hpp"
 
 namespace hz {
 
@@ -23,14 +23,14 @@ struct Home {
 
   // The caller looks whether a purge is due when it has sent home all that it will.
   static void go_home(Thread& t, Bin bin, Bundle bundle) {
-    constexpr unsigned kStep = 64;
-    void* slots[kStep];
-    std::uintptr_t emptied[kStep];
-    while (const unsigned n = bundle.take(slots, kStep)) {
-      const Given given = Pool::give(S::shelves.pool, bin, slots, n, emptied, slots);
-      Retain::slots_home(S::global.retain, given.kept * bin_size(bin));
-      for (unsigned i = 0; i < given.rejected; ++i) Guard::report(Fault::kDoubleFree, slots[i], bin, Line::kName);
-      for (unsigned i = 0; i < given.emptied; ++i) retire(t, bin, emptied[i]);
+    if constexpr (Front::kInBand) {
+      void* slots[kStep];
+      while (const unsigned n = bundle.take(slots, kStep)) go_home(t, bin, slots, n);
+    } else {
+      for (unsigned n = 0; bundle.count != 0; bundle.slots += n, bundle.count -= n) {
+        n = bundle.count < kStep ? bundle.count : kStep;
+        go_home(t, bin, bundle.slots, n);
+      }
     }
   }
 
@@ -45,17 +45,33 @@ struct Home {
     }
   }
 
-  static std::size_t purge(Thread& t, std::size_t keep) {
-    const std::size_t purged = Source::purge(S::global.source, keep);
+  // Where nothing tells at the free whether a slot is free, what comes into a bin is proved when it goes home to its
+  // span. This is the proof for slots that do not.
+  static void prove(Bin bin, Bundle& bundle) {
+    if constexpr (!Guard::kProves) {
+      const unsigned count = bundle.count;
+      bundle.count = Pool::sift(S::shelves.pool, bin, bundle.slots, count);
+      for (unsigned i = bundle.count; i < count; ++i) note_wrong(bin, bundle.slots[i]);
+    }
+  }
+
+  // What one free hands to the system at most, so that none takes long: the purger or the next ones go on.
+  static constexpr std::size_t kPurgedAtOnce = 8 * kMiB;
+
+  static std::size_t purge(Thread& t, std::size_t keep, std::size_t most) {
+    const std::size_t purged = Source::purge(S::global.source, keep, most);
     if (purged != 0) {
       Observe::count(t.observe, Event::kPurge, 1);
       Observe::count(t.observe, Event::kPurgedBytes, purged);
     }
     return purged;
   }
-  static void purge_if_due(Thread& t) {
-    if (Source::dirty_bytes(S::global.source) > Retain::dirty_limit(S::global.retain))
-      purge(t, Retain::dirty_target(S::global.retain));
+  static void purge_if_due(Thread& t, std::size_t least = 0) {
+    if (Source::dirty_bytes(S::global.source) <= Retain::dirty_limit(S::global.retain)) return;
+    // Whoever empties itself without a purger may never come here again.
+    const bool last = !Retain::attended(S::global.retain) && Retain::emptied(S::global.retain);
+    const std::size_t most = last ? SIZE_MAX : least > kPurgedAtOnce ? least : kPurgedAtOnce;
+    purge(t, Retain::dirty_target(S::global.retain), most);
   }
 
   // Whether a slot of the class lies there; any pointer may be asked about.
@@ -66,10 +82,32 @@ struct Home {
   }
 
  private:
+  static constexpr unsigned kStep = Front::kInBand ? 32 : 64;  // slots for which the lock of their class is held
+
+  static void go_home(Thread& t, Bin bin, void** slots, unsigned count) {
+    const Given given = Pool::give(S::shelves.pool, bin, slots, count);
+    Retain::slots_home(S::global.retain, given.kept * bin_size(bin), bin_size(bin));
+    for (std::uintptr_t span = given.emptied; span != 0;) {
+      const std::uintptr_t next = Pool::next_emptied(S::shelves.pool, span);
+      retire(t, bin, span);
+      span = next;
+    }
+    for (unsigned i = 0; i < given.rejected; ++i) note_wrong(bin, slots[i]);
+  }
+
   static void retire(Thread& t, Bin bin, std::uintptr_t span) {
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
     Source::release(S::global.source, span, false);
+    Retain::span_retired(S::global.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanRetired, 1);
+  }
+
+  // Freed twice, or never handed out.
+  HZ_COLD static void note_wrong(Bin bin, const void* slot) {
+    const std::uintptr_t at = address(slot);
+    const bool bound = Route::bin(Route::find(S::global.route, at)) == bin;
+    const bool carved = Pool::bin_at(S::shelves.pool, at & ~(kGranule - 1), at) == bin;
+    Faults<Line>::note(bound && !carved ? Fault::kNotAllocated : Fault::kDoubleFree, slot, bin);
   }
 
   HZ_COLD static void weed(Thread& t, Bin bin, Chain& chain) {
@@ -80,7 +118,7 @@ struct Home {
       if (Guard::intact(t.guard, slot)) {
         kept.push(slot);
       } else {
-        Guard::report(Fault::kWriteAfterFree, slot, bin, Line::kName);
+        Faults<Line>::note(Fault::kWriteAfterFree, slot, bin);
         if (!is_slot(next, bin)) break;  // the link went with the mark: what follows is lost
       }
       slot = next;

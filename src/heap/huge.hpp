@@ -36,9 +36,20 @@ struct Huge {
     // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it counts.
     if (Line::Guard::kMarks && !zeroed) Line::Guard::on_alloc(pointer(run.at), kHugeBin);
     settle(t, run.at, granules);
+    if (zeroed) Home<Line>::purge_if_due(t, granules << kGranuleShift);  // new pages, while old ones wait to go
     return pointer(run.at);
   }
 
+  // Two threads may free a block at once; one of them is told that it is not its to free. The tag is asked again, for
+  // the run may have been freed, and be something else by now.
+  static bool claim(void* block) {
+    if (!Source::claim(S::global.source, address(block), true)) return false;
+    if (HZ_LIKELY(Route::bin(Route::find(S::global.route, address(block))) == kHugeBin)) return true;
+    Source::claim(S::global.source, address(block), false);
+    return false;
+  }
+
+  // A block that was claimed.
   static void free(Thread& t, void* block) {
     const std::size_t bytes = usable_size(block);
     leave(t, address(block), bytes);
@@ -70,8 +81,10 @@ struct Huge {
     if (Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) {
       if (bytes > old_bytes) {
         Retain::slots_out(S::global.retain, bytes - old_bytes);
+        S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
       } else {
-        Retain::slots_home(S::global.retain, old_bytes - bytes);
+        Retain::slots_home(S::global.retain, old_bytes - bytes, bytes);
+        S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
         Home<Line>::purge_if_due(t);
       }
       return block;
@@ -81,8 +94,10 @@ struct Huge {
   }
 
  private:
+  // Where a purger will see to it, pages stay for it: a free hands no more than kPurgedAtOnce to the system.
   static void release(void* block, std::size_t bytes) {
-    if (may_stay(block, bytes)) {
+    const bool later = bytes > Home<Line>::kPurgedAtOnce && Retain::attended(S::global.retain);
+    if ((later && !Source::in_pieces(S::global.source, address(block))) || may_stay(block, bytes)) {
       Source::release(S::global.source, address(block), false);
     } else {
       give_back(block, bytes, false);
@@ -98,6 +113,8 @@ struct Huge {
   static void settle(Thread& t, std::uintptr_t at, std::size_t granules) {
     Route::bind(S::global.route, at, kPage, kHugeBin, kNobody);
     Retain::slots_out(S::global.retain, granules << kGranuleShift);
+    S::global.huge_blocks.fetch_add(1, std::memory_order_relaxed);
+    S::global.huge_bytes.fetch_add(granules << kGranuleShift, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
   }
 
@@ -175,7 +192,7 @@ struct Huge {
   static bool reclaimed(void* to, const Move& move) {
     std::size_t holes = 0;
     for (std::size_t offset = move.done; offset < move.done + move.failed; offset += kGranule)
-      holes += os::extend(at(to, offset), kGranule) ? kGranule : 0;
+      holes += os::extend(at(to, offset), kGranule) == os::Placed::kHere ? kGranule : 0;
     return holes == move.failed || (holes == 0 && os::is_mapped(at(to, move.done), move.failed));
   }
   static void carry(const void* from, void* to) {
@@ -206,7 +223,9 @@ struct Huge {
   }
   static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
-    Retain::slots_home(S::global.retain, bytes);
+    Retain::slots_home(S::global.retain, bytes, bytes);
+    S::global.huge_blocks.fetch_sub(1, std::memory_order_relaxed);
+    S::global.huge_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanRetired, 1);
   }
 };

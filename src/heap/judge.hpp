@@ -18,42 +18,46 @@ struct Judge {
   using Source = typename Line::Source;
   using Tag = typename Route::Tag;
 
-  // The start of a slot that is not free; reports what it is if not.
+  // `bin` is a class.
+  HZ_INLINE static Fault fault_of_slot(Bin bin, const void* block) {
+    const Fault fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
+    if (Guard::kProves || fault != Fault::kNone) return fault;
+    const auto& t = S::fast();
+    const bool latest = Front::is_latest(t.front, bin, block) || Remote::is_latest(t.remote, block);
+    return latest ? Fault::kDoubleFree : Fault::kNone;
+  }
+
+  // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one look each:
+  // they may change at any time.
   static bool plausible(Tag tag, const void* block) {
-    const Bin bin = Route::bin(tag);
-    Fault fault = Fault::kNone;
+    Finding found = {Fault::kNone, Route::bin(tag)};
     if (HZ_UNLIKELY(tag == 0)) {
-      fault = diagnose_untagged(block);
-    } else if (bin == kHugeBin) {
-      fault = static_cast<std::uint16_t>(address(block)) == 0 ? Fault::kNone : Fault::kInterior;
+      found = diagnose_untagged(block);
+    } else if (found.bin == kHugeBin) {
+      if (static_cast<std::uint16_t>(address(block)) != 0) found.fault = Fault::kInterior;
     } else {
-      fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
-      const auto& t = S::fast();
-      const bool latest = Front::is_latest(t.front, bin, block) || Remote::is_latest(t.remote, block);
-      if (!Guard::kProves && fault == Fault::kNone && latest) fault = Fault::kDoubleFree;
+      found.fault = fault_of_slot(found.bin, block);
     }
-    if (HZ_LIKELY(fault == Fault::kNone)) return true;
-    refuse(fault, block, bin);
+    if (HZ_LIKELY(found.fault == Fault::kNone)) return true;
+    Guard::report(found.fault, block, found.bin, Line::kName);
     return false;
   }
 
-  HZ_COLD static void refuse(Fault fault, const void* block, Bin bin) {
-    if (fault == Fault::kInterior && bin == 0) {
-      bin = Line::Pool::bin_at(S::shelves.pool, Source::start(S::global.source, address(block)), address(block));
-    }
-    Guard::report(fault, block, bin, Line::kName);
-  }
-
  private:
+  struct Finding {
+    Fault fault;
+    Bin bin;  // of the slot that the address lies in; 0 if there is none
+  };
+
   // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block that began
   // on another page.
-  HZ_COLD static Fault diagnose_untagged(const void* block) {
-    if (!Route::covers(S::global.route, address(block))) return Fault::kForeign;
+  HZ_COLD static Finding diagnose_untagged(const void* block) {
+    if (!Route::covers(S::global.route, address(block))) return {Fault::kForeign, 0};
     const std::uintptr_t start = Source::start(S::global.source, address(block));
-    if (start == 0) return Fault::kNotAllocated;
-    const bool huge = Route::bin(Route::find(S::global.route, start)) == kHugeBin;
-    return huge || Line::Pool::bin_at(S::shelves.pool, start, address(block)) != 0 ? Fault::kInterior
-                                                                                   : Fault::kNotAllocated;
+    if (start == 0) return {Fault::kNotAllocated, 0};
+    if (Route::bin(Route::find(S::global.route, start)) == kHugeBin) return {Fault::kInterior, kHugeBin};
+    const Bin bin = Line::Pool::bin_at(S::shelves.pool, start, address(block));
+    return {bin != 0 ? Fault::kInterior : Fault::kNotAllocated, bin};
   }
 };
 

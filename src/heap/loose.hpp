@@ -25,18 +25,19 @@ struct Loose {
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
   static constexpr unsigned kLooks = 2 * kBins;          // lists that one crossing relieves
+  static constexpr unsigned kUnproved = 16;              // batches of which one is proved
   static constexpr unsigned kOwnerLooks = 64;            // owners without a thread that one crossing asks
 
   static unsigned lists() { return S::global.owners.end() * kBins; }
 
-  static Bundle take(Thread& t, unsigned owner, Bin bin, unsigned want) {
-    Bundle bundle = collect(t, owner, bin, want);
-    if (bundle.count != 0 || !may_wait(bin)) return bundle;
-    bundle = Central::take(S::shelves.central, owner, bin, want);
-    if (bundle.count != 0) Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
+  // Into an empty bundle; of an array, at most `want`.
+  static void take(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
+    collect(t, owner, bin, want, out);
+    if (out.count != 0 || !may_wait(bin)) return;
+    Central::take(S::shelves.central, owner, bin, want, out);
+    if (out.count != 0) Retain::loose_taken(S::global.retain, out.count * bin_size(bin));
     if constexpr (Remote::kDirect)
-      for (unsigned i = 0; i < bundle.count; ++i) own(t, bin, bundle.slots[i]);
-    return bundle;
+      for (unsigned i = 0; i < out.count; ++i) own(t, bin, out.slots[i]);
   }
 
   // Of a slot that is all of its span: whoever takes it owns it.
@@ -44,27 +45,32 @@ struct Loose {
     Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
   }
 
+  // Of batches that do not go home the first and then one in so many, and all that a dying thread leaves.
+  static void prove_some(Thread& t, Bin bin, Bundle& bundle) {
+    if (t.loose_batches++ % kUnproved == 0 || t.local.peek() == nullptr) H::prove(bin, bundle);
+  }
+
   static void put(Thread& t, Bin bin, Bundle& bundle) {
-    if (may_wait(bin) && Retain::may_wait(S::global.retain, bin_size(bin))) {
-      const unsigned count = bundle.count;
-      Central::give(S::shelves.central, t.owner, bin, bundle);
-      Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
-      if (bundle.count == 0) return;
-    }
-    H::go_home(t, bin, bundle);
-    relieve(t);
+    if (!put_where_it_may(t, bin, bundle)) relieve(t);
   }
 
   // Sends home what waits for an owner.
   static void vacate(Thread& t, unsigned owner) {
     for (Bin bin = 1; bin < kBins; ++bin)
-      for (Bundle bundle = take(t, owner, bin, kAll); bundle.count != 0; bundle = take(t, owner, bin, kAll))
-        H::go_home(t, bin, bundle);
+      while (send_home(t, owner, bin, kAll) != 0) continue;
   }
 
   static void vacate_all(Thread& t) {
     for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) vacate(t, owner);
     if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
+    shrink();
+  }
+  // Some of what waits in one list; how many bytes, 0 if there was nothing.
+  static std::size_t vacate_some(Thread& t, unsigned owner, Bin bin) {
+    return send_home(t, owner, bin, 8 * kBatch) * bin_size(bin);
+  }
+  // Memory of the lists' own that they do not need goes back.
+  static void shrink() {
     Central::shrink(S::shelves.central);
     Remote::shrink(S::shelves.remote, S::global.owners.end());
   }
@@ -73,45 +79,44 @@ struct Loose {
   // empty and other threads have it; more each time, as long as more is left.
   static void catch_up(Thread& t, Bin bin) {
     if constexpr (Remote::kDirect) {
-      pass_on(t, t.owner, bin, Remote::budget(S::shelves.remote, t.remote, t.owner, bin));
-      pass_on(t, t.owner, Remote::next_bin(t.remote), kBatch);
+      bool full = pass_on(t, t.owner, bin, Remote::budget(S::shelves.remote, t.remote, t.owner, bin));
+      full |= pass_on(t, t.owner, Remote::next_bin(t.remote), kBatch);
       // Of spans whose owner is gone: at home, they find a new one.
-      pass_on(t, Remote::kOrphans, bin, kBatch);
+      full |= pass_on(t, Remote::kOrphans, bin, kBatch);
+      if (full) relieve(t);
     }
   }
   // The same for an owner to whom this thread has sent a lot.
   static void help(Thread& t, unsigned owner) {
-    for (Bin bin = 1; bin < kBins; ++bin) pass_on(t, owner, bin, kAll);
+    bool full = false;
+    for (Bin bin = 1; bin < kBins; ++bin) full |= pass_on(t, owner, bin, kAll);
+    if (full) relieve(t);
     H::purge_if_due(t);
   }
-  // The same for everybody's, when it has waited for a beat of the purger.
-  static void sweep_up(Thread& t) {
-    if constexpr (Remote::kDirect) {
-      if (Remote::something_waits(S::shelves.remote)) vacate_all(t);
-    }
+
+  // What was sent to an owner without an outbox, of one class.
+  static void hurry(Thread& t, unsigned owner, Bin bin) {
+    if constexpr (Remote::kDirect) pass_on(t, owner, bin, kAll);
   }
 
   // From owners without a thread; with `anybodys`, from owners who have not come for it, because their threads may be
   // waiting for a processor. The counts are only a hint: any list may be taken by anybody.
-  static Bundle take_from_others(Thread& t, Bin bin, unsigned want, bool anybodys) {
-    if constexpr (Remote::kDirect) return {};  // what is sent to those without a thread is the orphans': see catch_up
+  static void take_from_others(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
+    if constexpr (Remote::kDirect) return;  // what is sent to those without a thread is the orphans': see catch_up
     const unsigned end = S::global.owners.end();
     const unsigned looks = end < kOwnerLooks ? end : kOwnerLooks;
     const unsigned from = end == looks ? 0 : S::global.sweep_cursor.fetch_add(looks, std::memory_order_relaxed);
-    for (unsigned i = 0; i < looks; ++i) {
+    for (unsigned i = 0; i < looks && out.count == 0; ++i) {
       const unsigned owner = (from + i) % end;
-      if (!anybodys && S::global.owners.threads(owner) != 0) continue;
-      const Bundle bundle = take(t, owner, bin, want);
-      if (bundle.count != 0) return bundle;
+      if (anybodys || S::global.owners.threads(owner) == 0) take(t, owner, bin, want, out);
     }
-    return {};
   }
 
   // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
   // what waits for this thread's owner, although the thread may want it soon. Returns how many slots went.
   static unsigned relieve(Thread& t) {
     constexpr unsigned kMost = 4 * kBatch;
-    if (Retain::may_wait(S::global.retain, bin_size(kBins - 1))) return 0;
+    if (Retain::loose_bytes(S::global.retain) == 0 || Retain::may_wait(S::global.retain, bin_size(kBins - 1))) return 0;
     unsigned room = kMost;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
@@ -124,57 +129,81 @@ struct Loose {
     return kMost - room;
   }
 
-  // Until no more waits than may.
-  static void relieve_all(Thread& t) {
-    for (bool some = true; some;) {
-      some = false;
-      for (unsigned at = 0; at < lists(); at += kLooks) some |= relieve(t) != 0;
+ private:
+  // Whether all of it may wait loose.
+  static bool put_where_it_may(Thread& t, Bin bin, Bundle& bundle) {
+    if (may_wait(bin) && Retain::may_wait(S::global.retain, bin_size(bin))) {
+      prove_some(t, bin, bundle);
+      const unsigned count = bundle.count;
+      Central::give(S::shelves.central, t.owner, bin, bundle);
+      Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
+      if (bundle.count == 0) return true;
     }
+    return H::go_home(t, bin, bundle), false;
   }
 
- private:
-  // What a stranger claimed and nobody else has freed.
-  static Bundle arrived(Thread& t, Bin bin, const Bundle& bundle) {
-    Bundle whole;
-    for (unsigned i = 0; i < bundle.count; ++i) {
+  // Leaves what a stranger claimed and nobody else has freed.
+  static void arrived(Thread& t, Bin bin, Bundle& bundle) {
+    const unsigned count = bundle.count;
+    bundle.count = 0;
+    for (unsigned i = 0; i < count; ++i) {
       if (HZ_LIKELY(Guard::arrive(bundle.slots[i], bin))) {
-        whole.push(bundle.slots[i]);
+        bundle.push(bundle.slots[i]);
       } else {
-        Guard::report(Fault::kDoubleFree, bundle.slots[i], bin, Line::kName);
+        Faults<Line>::note(Fault::kDoubleFree, bundle.slots[i], bin);
       }
     }
-    Observe::count(t.observe, Event::kBytesCollected, bundle.count * bin_size(bin));
-    return whole;
+    Observe::count(t.observe, Event::kBytesCollected, count * bin_size(bin));
   }
 
   // Of a box without an outbox, slots that are not all of their span do not wait loose: they would change hands and the
   // span its owner not with them.
   static bool may_wait(Bin bin) { return !Remote::kDirect || bin_slots(bin) == 1; }
 
-  static Bundle collect(Thread& t, unsigned owner, Bin bin, unsigned want) {
-    Bundle bundle = Remote::collect(S::shelves.remote, owner, bin, want);
-    if (bundle.count == 0) return bundle;
-    Observe::count(t.observe, Event::kRemoteCollected, bundle.count);
-    if constexpr (Remote::kDirect) return arrived(t, bin, bundle);  // was never counted as loose
-    Retain::loose_taken(S::global.retain, bundle.count * bin_size(bin));
-    return bundle;
-  }
-
-  static void pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {
-    while (most != 0) {
-      Bundle bundle = collect(t, owner, bin, most);
-      if (bundle.count == 0) return;
-      most = bundle.count < most ? most - bundle.count : 0;
-      put(t, bin, bundle);
+  static void collect(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
+    Remote::collect(S::shelves.remote, owner, bin, want, out);
+    if (out.count == 0) return;
+    Observe::count(t.observe, Event::kRemoteCollected, out.count);
+    if constexpr (Remote::kDirect) {
+      arrived(t, bin, out);  // was never counted as loose
+    } else {
+      Retain::loose_taken(S::global.retain, out.count * bin_size(bin));
     }
   }
+
+  // Those who call relieve afterwards: two buffers would be too much for a small stack. Whether they have to.
+  HZ_SLOW static bool pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {
+    typename Bundle::Buffer buffer;
+    bool all_wait = true;
+    while (most != 0) {
+      Bundle bundle = buffer.empty();
+      collect(t, owner, bin, step(most), bundle);
+      if (bundle.count == 0) break;
+      most = bundle.count < most ? most - bundle.count : 0;
+      all_wait &= put_where_it_may(t, bin, bundle);
+    }
+    return !all_wait;
+  }
+
+  // A batch, or as much of it as a buffer holds; how many went.
+  static unsigned send_home(Thread& t, unsigned owner, Bin bin, unsigned most) {
+    typename Bundle::Buffer buffer;
+    Bundle bundle = buffer.empty();
+    take(t, owner, bin, step(most), bundle);
+    const unsigned count = bundle.count;
+    H::go_home(t, bin, bundle);
+    return count;
+  }
+  static unsigned step(unsigned most) { return most < Bundle::kMost ? most : Bundle::kMost; }
 
   // What is left of `room` slots.
   static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;
-    const Bundle bundle = take(t, owner, bin, kBatch);
-    H::go_home(t, bin, bundle);
-    return bundle.count < room ? room - bundle.count : 0;
+    unsigned gone = 0;
+    // A magazine is some buffers full.
+    for (unsigned n = Bundle::kMost; n == Bundle::kMost && gone < kBatch / 2; gone += n)
+      n = send_home(t, owner, bin, kBatch);
+    return gone < room ? room - gone : 0;
   }
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from HZ_<KEY>,
-// which wins. What is not understood is named in one warning line, and the default stays.
+// which wins. What is not understood is named in one warning line, and the default stays; so is every other variable
+// that begins with HZ_, but for those of the launcher, the lab and the tests.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 #include "box/source/contract.hpp"
 #include "os/message.hpp"
@@ -25,6 +27,7 @@ enum class StatsFormat : std::uint8_t { kNone, kText, kJson };
 
 struct Options {
   StatsFormat stats = StatsFormat::kNone;
+  bool stats_said = false, stats_file_said = false;  // the system knows which file
   bool report_only = false;
   bool background = true;
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
@@ -39,136 +42,183 @@ struct Options {
     const char* variable;  // as in the environment
     const char* accepted;
     const char* meaning;
-    bool (*set)(Options&, const char* value);
+    bool (*set)(Options&, std::string_view value);
   };
-  static const Knob kKnobs[9];
+  static const Knob kKnobs[10];
 
   static Options read() {
     Options options;
-    char value[kLongest];
-    if (os::environment("HZ_OPTIONS", value, sizeof value)) options.read_list(value);
+    os::Environment environment;
+    if (const char* list = environment.value_of(kList)) options.read_list(list);
     for (const Knob& knob : kKnobs) {
-      if (os::environment(knob.variable, value, sizeof value)) options.apply(knob, value);
+      if (const char* value = environment.value_of(knob.variable)) options.apply(knob, value);
     }
+    if (options.stats_file_said && !options.stats_said) options.stats = StatsFormat::kText;
+    environment.rewind();
+    while (const char* entry = environment.next()) name_unknown(entry);
     return options;
   }
 
-  static bool same(const char* a, const char* b) {
-    while (*a != 0 && *a == *b) ++a, ++b;
-    return *a == *b;
-  }
-
  private:
-  static constexpr std::size_t kLongest = 256;
+  static constexpr const char* kList = "HZ_OPTIONS";
+  static constexpr std::string_view kPrefix = "HZ_";
+  // Beginnings of what `hz`, the lab and the tests tell each other: not ours, and nothing is wrong with them.
+  static constexpr std::string_view kOfOthers[] = {"HZ_BUILD_DIR=", "HZ_LAB_", "HZ_TEST_", "HZ_UNIT_"};
+
   static constexpr unsigned kNoUnit = 64;
+  static constexpr std::size_t kMostCache = 4 * kGiB;
   static constexpr std::size_t kLeastLimit = kMiB;
   static constexpr std::size_t kMostLimit = 16384 * kGiB;
 
-  // The number that `text` begins with, which is moved behind it; false if there is none, or it is above `high`.
-  static bool number(const char*& text, std::size_t high, std::size_t& out) {
-    const char* const start = text;
-    for (out = 0; *text >= '0' && *text <= '9' && out <= high; ++text)
-      out = out * 10 + static_cast<std::size_t>(*text - '0');
-    return text != start && out <= high;
+  // The number that `text` begins with, which is cut off; false if there is none, or it is above `high`.
+  static bool number(std::string_view& text, std::size_t high, std::size_t& out) {
+    const std::size_t before = text.size();
+    for (out = 0; !text.empty() && text[0] >= '0' && text[0] <= '9' && out <= high; text.remove_prefix(1))
+      out = out * 10 + static_cast<std::size_t>(text[0] - '0');
+    return text.size() != before && out <= high;
   }
-  static bool parse(const char* text, std::size_t low, std::size_t high, std::size_t& out) {
+  static bool parse(std::string_view text, std::size_t low, std::size_t high, std::size_t& out) {
     std::size_t n = 0;
-    if (!number(text, high, n) || *text != 0 || n < low) return false;
+    if (!number(text, high, n) || !text.empty() || n < low) return false;
     out = n;
     return true;
   }
 
-  // 0, bytes with or without a unit, or per cent. Less than a MiB is no limit a program starts under, but a forgotten
-  // unit.
-  static bool parse_limit(const char* text, MemoryLimit& out) {
+  // Bytes, with or without a unit.
+  static bool parse_size(std::string_view text, std::size_t low, std::size_t high, std::size_t& out) {
     std::size_t n = 0;
-    if (!number(text, kMostLimit, n) || (*text != 0 && text[1] != 0)) return false;
-    if (*text == '%') {
-      if (n < 1 || n > 100) return false;
-      out = {.bytes = 0, .percent = static_cast<unsigned>(n), .given = true};
-      return true;
-    }
-    const unsigned shift = shift_of(*text);
-    if (shift == kNoUnit || n > kMostLimit >> shift) return false;
-    n <<= shift;
-    if (n != 0 && n < kLeastLimit) return false;
-    out = {.bytes = n, .percent = 0, .given = true};
+    if (!number(text, high, n) || text.size() > 1) return false;
+    const unsigned shift = text.empty() ? 0 : shift_of(text[0]);
+    if (shift == kNoUnit || n > high >> shift || n << shift < low) return false;
+    out = n << shift;
     return true;
   }
   static unsigned shift_of(char unit) {
-    if (unit == 0) return 0;
     const int lower = unit | 0x20;
     return lower == 'k' ? 10 : lower == 'm' ? 20 : lower == 'g' ? 30 : kNoUnit;
   }
 
-  // `words` in the order of the type's values.
-  template <class T>
-  static bool choose(const char* value, std::initializer_list<const char*> words, T& out) {
-    for (const char* const& word : words)
-      if (same(value, word)) return out = static_cast<T>(&word - words.begin()), true;
-    return false;
-  }
-  static bool set_stats(Options& o, const char* value) { return choose(value, {"0", "1", "json"}, o.stats); }
-  static bool set_on_invalid(Options& o, const char* value) {
-    return choose(value, {"abort", "report"}, o.report_only);
-  }
-  static bool set_background(Options& o, const char* value) { return choose(value, {"0", "1"}, o.background); }
-  static bool set_huge_pages(Options& o, const char* value) {
-    return choose(value, {"auto", "never", "always"}, o.huge_pages);
-  }
-  static bool set_thread_cache(Options& o, const char* value) {
-    return parse(value, 1, std::size_t{1} << 32, o.thread_cache);
-  }
-  static bool set_retain(Options& o, const char* value) { return parse(value, 100, 1000, o.retain); }
-
-  static bool set_preset(Options& o, const char* value) {
-    std::size_t length = 0;
-    while (value[length] != 0) ++length;
-    if (length == 0 || length >= sizeof o.preset) return false;
-    __builtin_memcpy(o.preset, value, length + 1);
+  // A size, or per cent. Less than a MiB is no limit a program starts under, but a forgotten unit.
+  static bool parse_limit(std::string_view text, MemoryLimit& out) {
+    std::size_t n = 0;
+    if (!text.empty() && text.back() == '%') {
+      text.remove_suffix(1);
+      if (!parse(text, 1, 100, n)) return false;
+      out = {.bytes = 0, .percent = static_cast<unsigned>(n), .given = true};
+      return true;
+    }
+    if (!parse_size(text, 0, kMostLimit, n) || (n != 0 && n < kLeastLimit)) return false;
+    out = {.bytes = n, .percent = 0, .given = true};
     return true;
   }
-  static bool set_limit_soft(Options& o, const char* value) { return parse_limit(value, o.limit_soft); }
-  static bool set_limit_hard(Options& o, const char* value) { return parse_limit(value, o.limit_hard); }
 
-  void apply(const Knob& knob, const char* value) {
+  // `words` in the order of the type's values.
+  template <class T>
+  static bool choose(std::string_view value, std::initializer_list<const char*> words, T& out) {
+    for (const char* const& word : words)
+      if (value == word) return out = static_cast<T>(&word - words.begin()), true;
+    return false;
+  }
+  static bool set_stats(Options& o, std::string_view value) {
+    const bool chosen = choose(value, {"0", "1", "json"}, o.stats);
+    o.stats_said |= chosen;
+    return chosen;
+  }
+  static bool set_on_invalid(Options& o, std::string_view value) {
+    return choose(value, {"abort", "report"}, o.report_only);
+  }
+  static bool set_background(Options& o, std::string_view value) { return choose(value, {"0", "1"}, o.background); }
+  static bool set_huge_pages(Options& o, std::string_view value) {
+    return choose(value, {"auto", "never", "always"}, o.huge_pages);
+  }
+  static bool set_thread_cache(Options& o, std::string_view value) {
+    return parse_size(value, 1, kMostCache, o.thread_cache);
+  }
+  static bool set_retain(Options& o, std::string_view value) { return parse(value, 100, 1000, o.retain); }
+
+  static bool set_preset(Options& o, std::string_view value) {
+    if (value.empty() || value.size() >= sizeof o.preset) return false;
+    __builtin_memcpy(o.preset, value.data(), value.size());
+    o.preset[value.size()] = 0;
+    return true;
+  }
+  static bool set_stats_file(Options& o, std::string_view value) {
+    const bool kept = os::write_statistics_to(value.data(), value.size());
+    o.stats_file_said |= kept;
+    return kept;
+  }
+  static bool set_limit_soft(Options& o, std::string_view value) { return parse_limit(value, o.limit_soft); }
+  static bool set_limit_hard(Options& o, std::string_view value) { return parse_limit(value, o.limit_hard); }
+
+  void apply(const Knob& knob, std::string_view value) {
     if (knob.set(*this, value)) return;
     os::Message message;
-    message.text("hz: warning: ").text(knob.variable).text("=").text(value).text(" not understood; accepted: ");
-    message.text(knob.accepted).text("\n").send();
+    begin_warning(message, knob.variable, value).text(" ").text(knob.accepted).text("\n").send();
   }
 
-  // key:value,key:value in place
-  void read_list(char* list) {
-    for (char* item = list; *item != 0;) {
-      char* end = item;
-      while (*end != 0 && *end != ',') ++end;
-      const bool last = *end == 0;
-      *end = 0;
-      char* value = item;
-      while (*value != 0 && *value != ':') ++value;
-      if (*value != 0) *value++ = 0;
+  // key:value,key:value
+  void read_list(std::string_view list) {
+    while (!list.empty()) {
+      const std::string_view item = cut(list, ',');
+      std::string_view value = item;
+      const std::string_view key = cut(value, ':');
       const Knob* found = nullptr;
       for (const Knob& knob : kKnobs) {
-        if (same(item, knob.key)) found = &knob;
+        if (key == knob.key) found = &knob;
       }
       if (found != nullptr) {
         apply(*found, value);
-      } else if (*item != 0) {
+      } else if (!item.empty()) {
         os::Message message;
-        message.text("hz: warning: HZ_OPTIONS=").text(item).text(" not understood; accepted:");
+        begin_warning(message, kList, key);
         for (const Knob& knob : kKnobs) message.text(" ").text(knob.key);
         message.text("\n").send();
       }
-      item = last ? end : end + 1;
     }
+  }
+
+  // What stands before the next `end`, which is cut off as well.
+  static std::string_view cut(std::string_view& text, char end) {
+    std::size_t n = 0;
+    while (n < text.size() && text[n] != end) ++n;
+    const std::string_view before(text.data(), n);
+    text.remove_prefix(n < text.size() ? n + 1 : n);
+    return before;
+  }
+
+  static void name_unknown(std::string_view entry) {
+    if (!entry.starts_with(kPrefix)) return;
+    for (const std::string_view theirs : kOfOthers) {
+      if (entry.starts_with(theirs)) return;
+    }
+    std::string_view value = entry;
+    const std::string_view name = cut(value, '=');
+    bool known = name == kList;
+    for (const Knob& knob : kKnobs) known = known || name == knob.variable;
+    if (known) return;
+    os::Message message;
+    begin_warning(message, name, value);
+    for (const Knob& knob : kKnobs) message.text(" ").text(knob.variable);
+    message.text(" ").text(kList).text("\n").send();
+  }
+
+  // What follows is the list of what is accepted; there is room for it, however long the rest is.
+  static os::Message& begin_warning(os::Message& message, std::string_view name, std::string_view value) {
+    message.text("hz: warning: ").part(name.data(), shown(name)).text("=").part(value.data(), shown(value));
+    return message.text(shown(value) < value.size() ? "..." : "").text(" not understood; accepted:");
+  }
+  static std::size_t shown(std::string_view text) {
+    constexpr std::size_t kMost = 200;
+    return text.size() < kMost ? text.size() : kMost;
   }
 };
 
-inline constexpr Options::Knob Options::kKnobs[9] = {
+inline constexpr Options::Knob Options::kKnobs[10] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
+    {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
+     "where the statistics line goes instead of stderr", set_stats_file},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
-    {"thread_cache", "HZ_THREAD_CACHE", "1 to 4294967296", "bytes that one thread's bins may hold", set_thread_cache},
+    {"thread_cache", "HZ_THREAD_CACHE", "1 to 4G", "bytes that one thread's bins may hold", set_thread_cache},
     {"background", "HZ_BACKGROUND", "0, 1", "whether a thread of its own may return memory while the program is idle",
      set_background},
     {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes",

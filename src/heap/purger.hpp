@@ -4,10 +4,10 @@
 // threads go home, peaks are forgotten, free pages go back to the system. It sleeps while every thread is idle and
 // nothing is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
 //
-// Where it starts: a process with threads gets one in malloc, when the heap is worth it; never in free, because the C
-// library frees under the lock that a new thread needs. A process that never had a thread is left alone (it may ask the
-// system for what only such a process may have) until memory is stuck, and then gets one in free: while it grows, what
-// earlier blocks left behind is no sign of anything.
+// Where it starts: in malloc, of a process that has threads, when the heap is worth it, whoever allocates; never in
+// free, because the C library frees under the lock that a new thread needs. A process that never had a thread gets
+// none: it may ask the system for what only such a process may have, and its forks copy all of it. There, memory goes
+// back as it is freed (Boundary::give_up_if_emptied, box/retain).
 #pragma once
 
 #include "heap/revoke.hpp"
@@ -27,12 +27,7 @@ struct Purger {
   // From malloc's slow path, without a lock.
   static void start_if_worth() {
     if (HZ_LIKELY(!Background::worth(least_held())) || there_is_one()) return;
-    const bool threads = S::global.thread_count.load(std::memory_order_relaxed) >= 2;
-    if (threads || (!os::never_had_threads() && stuck())) start();
-  }
-  // From that of free.
-  static void start_if_stuck() {
-    if (!there_is_one() && os::never_had_threads() && stuck()) start();
+    if (os::may_have_threads() || S::global.thread_count.load(std::memory_order_relaxed) >= 2) start();
   }
 
  private:
@@ -45,16 +40,15 @@ struct Purger {
 
   static bool there_is_one() { return S::global.purger.load(std::memory_order_relaxed) != S::kNoPurger; }
 
-  static bool stuck() {
-    return Background::stuck(Source::held_bytes(S::global.source), Retain::busy_bytes(S::global.retain));
-  }
-
   HZ_COLD static void start() {
     typename S::Global& g = S::global;
     if (!Threads<Line>::options.background || S::tls.forking || S::tls.heap == &S::shared) return;
     if (os::milliseconds() < g.purger_not_before.load(std::memory_order_relaxed)) return;
     std::uint32_t expected = S::kNoPurger;
-    if (!g.purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed)) return;
+    // Acquire: pairs with ended().
+    if (!g.purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_acquire,
+                                          std::memory_order_relaxed))
+      return;
     if (os::start_thread(&run, "hz-purger")) return;
     g.purger_not_before.store(os::milliseconds() + Background::kRetryMilliseconds, std::memory_order_relaxed);
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
@@ -62,47 +56,124 @@ struct Purger {
 
   static void run() {
     S::tls.heap = &S::shared;  // what the C library allocates for this thread
+    bool barrier = os::barrier_on_all_threads();
+    attend(true, barrier);
     unsigned quiet_ticks = 0;
     for (unsigned number = 1;; ++number) {
       os::wait_at_most(word(), S::kPurgerRuns, Background::kTickMilliseconds);
       quiet_ticks = tick(number) ? quiet_ticks + 1 : 0;
       const bool at_rest = Background::at_rest(quiet_ticks);
-      if (ended(at_rest)) return;
+      if (ended(at_rest, barrier)) return;
       if (!at_rest) continue;
-      sleep();
       quiet_ticks = 0;
+      if (sleep()) continue;
+      barrier = false;  // somebody forbade it meanwhile
+      attend(true, barrier);
     }
   }
 
   static const std::uint32_t* word() { return reinterpret_cast<const std::uint32_t*>(&S::global.purger); }
 
+  static void attend(bool purger, bool barrier) {
+    Retain::attend(S::global.retain, purger);
+    S::global.aided.store(purger && barrier, std::memory_order_relaxed);
+  }
+
   // Whether there was nothing to do.
   static bool tick(unsigned number) {
     bool idle = false;
+    const typename Faults<Line>::Telling telling;
     {
       const Hold list(S::global.threads_lock);
       const bool still = Background::is_still(ticks_unchanged());
       if (!still && !Background::tidies(number)) return false;
       idle = take_back(still);
+      Threads<Line>::release_spares();
     }
-    const Hold hold(S::shared.lock);
-    return B::tidy(S::shared, idle);
+    return tidy(idle);
+  }
+
+  // What the crossings of others would do in time, while nobody crosses; whether nothing was left. `idle`: all threads
+  // are, so that what waits loose waits for nobody. In steps, each under the lock of `keeper`, which a fork waits for.
+  static bool tidy(bool idle) {
+    Thread& t = S::keeper;
+    Retain::rest(S::global.retain, idle);
+    const Unneeded unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source), idle);
+    if (strangers_sent()) {
+      vacate(t, Retain::out_bytes(S::global.retain));
+    } else if (unneeded.loose != 0) {
+      vacate(t, unneeded.loose);
+    } else {
+      relieve(t);
+    }
+    const std::size_t dirty = Source::dirty_bytes(S::global.source);
+    std::size_t keep = dirty > unneeded.dirty ? dirty - unneeded.dirty : 0;
+    if (dirty > Retain::dirty_limit(S::global.retain) && Retain::dirty_target(S::global.retain) < keep)
+      keep = Retain::dirty_target(S::global.retain);
+    const bool purged = purge(t, keep);
+    return idle && !purged && Retain::at_rest(S::global.retain);
+  }
+
+  static bool strangers_sent() {
+    if constexpr (Line::Remote::kDirect) return Line::Remote::something_waits(S::shelves.remote);
+    return false;
+  }
+
+  // Of what waits loose, so many bytes go home: no more, or busy threads would fill the lists again for ever.
+  static void vacate(Thread& t, std::size_t bytes) {
+    const unsigned end = S::global.owners.end();
+    for (unsigned owner = 0; owner < end && bytes != 0; ++owner) vacate_owner(t, owner, bytes);
+    if constexpr (Line::Remote::kDirect) vacate_owner(t, Line::Remote::kOrphans, bytes);
+    const Hold hold(t.lock);
+    Loose<Line>::shrink();
+  }
+  static void vacate_owner(Thread& t, unsigned owner, std::size_t& bytes) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      for (std::size_t gone = 1; gone != 0 && bytes != 0; bytes -= gone < bytes ? gone : bytes) {
+        const Hold hold(t.lock);
+        gone = Loose<Line>::vacate_some(t, owner, bin);
+      }
+    }
+  }
+
+  // Until no more waits than may.
+  static void relieve(Thread& t) {
+    for (bool some = true; some;) {
+      some = false;
+      for (unsigned at = 0; at < Loose<Line>::lists(); at += Loose<Line>::kLooks) {
+        const Hold hold(t.lock);
+        some |= Loose<Line>::relieve(t) != 0;
+      }
+    }
+  }
+
+  // Down to `keep` dirty bytes; whether anything went.
+  static bool purge(Thread& t, std::size_t keep) {
+    for (bool any = false;; any = true) {
+      const Hold hold(t.lock);
+      if (Home<Line>::purge(t, keep, Home<Line>::kPurgedAtOnce) == 0) return any;
+    }
   }
 
   // Takes back what idle threads cache, and, when the heap has shrunk, what busy ones do: much of it may be of sizes
-  // that they no longer use. Whether all threads are idle. Where there is no barrier they keep it. With the list's
-  // lock.
+  // that they no longer use. Whether all threads are idle, and none has to wait for the next tick. Where there is no
+  // barrier they keep it. With the list's lock.
   static bool take_back(bool still) {
+    const bool aided = S::global.aided.load(std::memory_order_relaxed);
     bool idle = true;
-    unsigned looked = 0;
+    unsigned revoked = 0;
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
       const bool busy = !still && !Background::is_idle(t->same);
       if (busy) idle = false;
-      if (busy && !has_outgrown(*t)) continue;
-      if (++looked <= kRevokedPerTick && Revocation<Line>::revoke(*t)) t->highest = 0;
+      if (!aided || !t->hooked || (busy && !has_outgrown(*t))) continue;
+      if (revoked == kRevokedPerTick) return false;
+      if (Revocation<Line>::revoke(*t)) {
+        t->highest = 0;
+        ++revoked;
+      }
     }
-    return idle && looked <= kRevokedPerTick;
+    return idle;
   }
 
   // Of every thread, noted in its `same`; the least of them is returned.
@@ -124,21 +195,27 @@ struct Purger {
     return Background::outgrown(out, t.highest);
   }
 
-  // At once when every thread that used the heap has ended: it must not be what keeps the process alive.
-  static bool ended(bool at_rest) {
+  // At once when every thread that used the heap has ended: it must not be what keeps the process alive. Without a
+  // barrier it could not sleep, and ends when it would.
+  static bool ended(bool at_rest, bool barrier) {
     const Hold list(S::global.threads_lock);
-    if (S::global.threads != nullptr && (!at_rest || Background::worth(least_held()))) return false;
-    S::global.purger.store(S::kNoPurger, std::memory_order_relaxed);
+    const bool stays = !at_rest || (barrier && Background::worth(least_held()));
+    if (S::global.threads != nullptr && stays) return false;
+    attend(false, false);
+    // Release: pairs with start(); the next purger attends after this one has left.
+    S::global.purger.store(S::kNoPurger, std::memory_order_release);
     return true;
   }
 
   // Until a thread comes back or is born, or the last one ends. Whoever comes back before the barrier is seen here;
-  // whoever comes later sees that we sleep.
-  static void sleep() {
+  // whoever comes later sees that we sleep. False without a barrier.
+  static bool sleep() {
     std::atomic<std::uint32_t>& purger = S::global.purger;
     purger.store(S::kPurgerSleeps, std::memory_order_relaxed);
-    if (!os::barrier_on_all_threads() || !all_sleep()) purger.store(S::kPurgerRuns, std::memory_order_relaxed);
+    const bool barrier = os::barrier_on_all_threads();
+    if (!barrier || !all_sleep()) purger.store(S::kPurgerRuns, std::memory_order_relaxed);
     while (purger.load(std::memory_order_relaxed) == S::kPurgerSleeps) os::wait_on(word(), S::kPurgerSleeps);
+    return barrier;
   }
 
   // Whether there are threads, and all of them revoked.

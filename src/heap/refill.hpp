@@ -33,22 +33,30 @@ struct Boundary {
   static constexpr unsigned kAll = L::kAll, kBatch = L::kBatch;
   static constexpr unsigned kDeniedPerTake = 16, kDeniedPerVerdict = 256;
   static constexpr std::uint64_t kBusyMicroseconds = 2000, kCalmMicroseconds = 50000;  // for so many denials
-  static constexpr unsigned kKeepers = 256;
+  static constexpr unsigned kKeepers = Composition<Line>::kKeepers;
+  static constexpr std::size_t kAloneShare = 16, kLeastAlone = 256 * kKiB;
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
     Observe::count(t.observe, Event::kRefill, 1);
+    if (HZ_UNLIKELY(t.hidden)) {
+      t.hidden = false;
+      S::show(t, true);
+    }
     grow_capacity(t, bin);
     look_at_one(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
-    if (void* slot = stock(t, bin, Remote::recall(t.remote, bin, want))) return slot;
-    void* waiting = stock(t, bin, L::take(t, t.owner, bin, want));
+    Bundle bundle = Front::space(t.front, bin, want);
+    Remote::recall(t.remote, bin, want, bundle);
+    if (bundle.count == 0) L::take(t, t.owner, bin, want, bundle);
+    void* waiting = stock(t, bin, bundle);
     L::catch_up(t, bin);
     if (waiting != nullptr) return waiting;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
-      const bool anybodys = Remote::kLent && maps(bin);
-      if (void* slot = stock(t, bin, L::take_from_others(t, bin, want, anybodys))) return slot;
+      bundle = Front::space(t.front, bin, want);
+      L::take_from_others(t, bin, want, Remote::kLent && maps(bin), bundle);
+      if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Remote::outbox_bytes(t.remote) >= Remote::kEarlyBytes || reclaimed) deliver(t, true);
       if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
@@ -61,6 +69,7 @@ struct Boundary {
   // A bin was full when `slot` came: makes room and takes it in.
   static void flush(Thread& t, Bin bin, void* slot) {
     Observe::count(t.observe, Event::kFlush, 1);
+    if (give_up_if_emptied(t)) return flush_home(t, bin, slot);
     grow_capacity(t, bin);
     look_at_one(t, bin);
     const unsigned capacity = Front::capacity(t.front, bin);
@@ -73,9 +82,35 @@ struct Boundary {
     Front::check(t.front, bin);
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
-    Bundle bundle;  // this thread caches nothing of the class
-    bundle.push(slot);
+    Bundle bundle = Bundle::of(slot);  // this thread caches nothing of the class
+    t.gave(bin_size(bin));
     L::put(t, bin, bundle);
+    H::purge_if_due(t);
+  }
+
+  // Where nobody can take back what threads cache (no purger, or no barrier on all threads), they do not cache while
+  // they empty themselves: whoever falls asleep then keeps nothing. From then on each of the thread's frees crosses and
+  // goes home, until it allocates again. Asked by every free that crosses; whether it is so.
+  static bool give_up_if_emptied(Thread& t) {
+    if (HZ_LIKELY(S::global.aided.load(std::memory_order_relaxed))) return false;
+    const std::size_t cached = t.capacity_bytes + Remote::outbox_bytes(t.remote);
+    if (!Retain::emptied(S::global.retain) && !t.lately.emptied(t.taken, cached)) return false;
+    if (cached != 0) {
+      give_up(t, true);
+      for (Bin bin = 1; bin < kBins; ++bin) Front::set_capacity(t.front, bin, 0);
+      Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
+      t.capacity_bytes = 0;
+    }
+    t.hidden = true;
+    S::show(t, false);
+    return true;
+  }
+  // A stranger's slot that was just deferred waits for nobody either, then.
+  static void hurry(Thread& t, unsigned owner, Bin bin) {
+    if (HZ_LIKELY(!give_up_if_emptied(t))) return;
+    send(t, true);
+    L::hurry(t, owner, bin);
+    L::relieve(t);
     H::purge_if_due(t);
   }
 
@@ -101,7 +136,7 @@ struct Boundary {
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
     L::vacate_all(t);
-    return H::purge(t, keep_dirty);
+    return H::purge(t, keep_dirty, SIZE_MAX);
   }
 
   // Empties a thread's bins and its outbox.
@@ -117,11 +152,14 @@ struct Boundary {
     typename Remote::Sweep sweep(t.remote, everything);
     Parcel<Bundle> parcel;
     while (sweep.next(parcel)) {
-      H::audit(t, parcel.bin, parcel.slots);
-      const unsigned count = parcel.slots.count;
       const std::size_t size = bin_size(parcel.bin);
+      t.gave(parcel.slots.count * size);
+      H::audit(t, parcel.bin, parcel.slots);
       // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
-      if (count != 0 && Retain::may_wait(S::global.retain, size) && S::global.owners.threads(parcel.owner) != 0) {
+      if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, size) &&
+          S::global.owners.threads(parcel.owner) != 0) {
+        L::prove_some(t, parcel.bin, parcel.slots);
+        const unsigned count = parcel.slots.count;
         Retain::loose_added(S::global.retain, count * size);
         Remote::send(S::shelves.remote, t.owner, parcel);
         if (parcel.slots.count != 0) Retain::loose_taken(S::global.retain, parcel.slots.count * size);
@@ -134,24 +172,16 @@ struct Boundary {
   // Slots that were taken away from a thread, and that it will not touch again: see revoke.hpp.
   static void take_home(Thread& t, Bin bin, const Bundle& bundle) { H::go_home(t, bin, bundle); }
 
-  // What the crossings of others would do in time, done by the purger while nobody crosses; whether nothing was left.
-  // `idle`: all threads are, so that what waits loose waits for nobody.
-  static bool tidy(Thread& t, bool idle) {
-    Retain::rest(S::global.retain, idle);
-    L::sweep_up(t);
-    if (!idle) {
-      L::relieve_all(t);
-      const std::size_t unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source));
-      if (unneeded > Source::dirty_bytes(S::global.source)) L::vacate_all(t);
-      const std::size_t dirty = Source::dirty_bytes(S::global.source);
-      if (unneeded != 0) H::purge(t, dirty > unneeded ? dirty - unneeded : 0);
-      return H::purge_if_due(t), false;
-    }
-    L::vacate_all(t);
-    return H::purge(t, Retain::dirty_target(S::global.retain)) == 0 && Retain::at_rest(S::global.retain);
+ private:
+  static void flush_home(Thread& t, Bin bin, void* slot) {
+    Bundle bundle = Bundle::of(slot);
+    t.gave(bin_size(bin));
+    H::audit(t, bin, bundle);
+    H::go_home(t, bin, bundle);
+    L::relieve(t);
+    H::purge_if_due(t);
   }
 
- private:
   // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
   // of its own now and then, so that what the thread no longer uses does not hold the budget for ever; and the budget
   // follows how often that happens.
@@ -175,12 +205,18 @@ struct Boundary {
     const std::size_t asked = S::global.thread_budget.load(std::memory_order_relaxed);
     if (asked != 0) return asked;
     const std::size_t share = Source::thread_share(S::global.source);
-    return share < t.budget ? share : t.budget;
+    const std::size_t budget = share < t.budget ? share : t.budget;
+    if (S::global.aided.load(std::memory_order_relaxed)) return budget;
+    // Nobody will take it back.
+    const std::size_t alone = t.lately.most() / kAloneShare;
+    return alone < kLeastAlone || budget < alone ? budget : alone;
   }
 
-  // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the boundary.
+  // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the boundary. By
+  // the clock on the wall, for that of a thread's processor is a system call: who waits for a processor looks calm, and
+  // busy again within its next slice of time.
   static void adapt_budget(Thread& t) {
-    const std::uint64_t now = os::thread_microseconds();
+    const std::uint64_t now = os::microseconds();
     const std::uint64_t spent = now - t.verdict_at;
     t.verdict_at = now;
     if (spent < kBusyMicroseconds && t.budget < Line::kThreadCacheMost) t.budget *= 2;
@@ -215,9 +251,10 @@ struct Boundary {
     t.seen[bin] = Front::glance(t.front, bin);
   }
 
-  // First slot to the caller, the rest into the bin; nullptr if the chain is empty.
+  // First slot to the caller, the rest into the bin; nullptr if there is none.
   static void* stock(Thread& t, Bin bin, const Bundle& bundle) {
     if (bundle.count == 0) return nullptr;
+    t.took(bundle.count * bin_size(bin));
     Front::fill(t.front, bin, bundle);
     Front::check(t.front, bin);
     void* slot = Front::pop(t.front, bin);
@@ -229,27 +266,43 @@ struct Boundary {
   static unsigned keeper(const Thread& t) { return Route::kOwned ? t.owner : os::current_cpu() % kKeepers; }
 
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
-    void* slots[kBatch];
-    const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), slots, want < kBatch ? want : kBatch);
+    Bundle bundle = Front::space(t.front, bin, want);
+    const Taken taken = take_some(t, bin, want, bundle);
     if (taken.slots == 0) return nullptr;
     Retain::slots_out(S::global.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) bind(t, bin, taken);
-    if (taken.fresh) guard_tail(t, bin, taken);
-    Bundle bundle;
-    for (unsigned i = taken.slots; i-- > 1;) {
-      if (Guard::kMarks && taken.fresh) Guard::on_free(t.guard, slots[i], bin);
-      bundle.push(slots[i]);
-    }
     if (!taken.fresh) {
-      bundle.push(slots[0]);
       H::audit(t, bin, bundle);
       return stock(t, bin, bundle);
     }
+    guard_tail(t, bin, taken);
+    Carved carved = Pool::carved(taken, bin);
+    while (carved.left() != 1) {
+      void* slot = carved.next();
+      if (Guard::kMarks) Guard::on_free(t.guard, slot, bin);
+      bundle.push(slot);
+    }
+    t.took(taken.slots * bin_size(bin));
     if (bundle.count != 0) Front::fill(t.front, bin, bundle);
+    void* slot = carved.next();
     zeroed = taken.zeroed;
     // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
-    if (!Guard::kMarks || !zeroed) Guard::on_alloc(slots[0], bin);
-    return slots[0];
+    if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
+    return slot;
+  }
+  // Those at home into the bundle; no user memory is touched under the pool's lock.
+  static Taken take_some(Thread& t, Bin bin, unsigned want, Bundle& out) {
+    if constexpr (Front::kInBand) {
+      constexpr unsigned kMost = 96;  // small stacks: test/stack
+      void* slots[kMost];
+      const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), slots, want < kMost ? want : kMost);
+      for (unsigned i = 0; i < taken.slots && !taken.fresh; ++i) out.push(slots[i]);
+      return taken;
+    } else {
+      const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), out.slots, want);
+      if (!taken.fresh) out.count = taken.slots;
+      return taken;
+    }
   }
 
   // Nothing that was handed out starts behind the last slot.
@@ -276,6 +329,7 @@ struct Boundary {
     const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.insists = reclaimed});
     if (run.at == 0) return false;
     Pool::adopt(S::shelves.pool, run.at, bin, keeper(t), run.zeroed);
+    Retain::span_used(S::global.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
     return true;
   }
@@ -283,13 +337,16 @@ struct Boundary {
   // At most `n` slots of a bin leave the thread; whether any did.
   static bool drain(Thread& t, Bin bin, unsigned n, bool to_spans) {
     Bundle bundle = Front::drain(t.front, bin, n);
-    if (bundle.count == 0) return false;
+    const unsigned count = bundle.count;
+    if (count == 0) return false;
+    t.gave(count * bin_size(bin));
     H::audit(t, bin, bundle);
     if (to_spans) {
       H::go_home(t, bin, bundle);
     } else {
       L::put(t, bin, bundle);
     }
+    Front::drained(t.front, bin, count);
     return true;
   }
 };

@@ -33,14 +33,17 @@ struct Revocation {
   static bool revoke_others() {
     if (S::tls.forking) return false;
     bool any = false;
+    const typename Faults<Line>::Telling telling;
     const Hold list(S::global.threads_lock);
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) any |= t != S::tls.heap && revoke(*t);
     return any;
   }
 
-  // With the list's lock. False if there is nothing to take, or no barrier.
+  // With the list's lock, under which nobody may wait: who is at the boundary is not idle. False if so, if there is
+  // nothing to take, if the thread may be gone, or without a barrier.
   static bool revoke(Thread& t) {
-    const Hold hold(t.lock);
+    const typename S::TryHold hold(t.lock);
+    if (!hold.held || !t.hooked) return false;
     auto* const local = t.local.peek();
     if (local == nullptr || t.revoked.peek()) return false;
     local->fast.store(&S::empty, std::memory_order_relaxed);
@@ -49,26 +52,32 @@ struct Revocation {
       return false;
     }
     const bool deferring = t.deferring.peek_first();
-    typename Front::List lists[kBins];
-    for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::seize(t.front, bin);
-    os::barrier_on_all_threads();
+    take_lists(t);
     t.revoked.set(true);
     Line::Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
     if (!deferring) B::send(t, true);
-    for (Bin bin = 1; bin < kBins; ++bin) {
-      if (lists[bin] != nullptr) settle(t, bin, lists[bin]);
-    }
     Line::Observe::count(t.observe, Event::kRevoked, 1);
     return true;
   }
 
  private:
+  // A function of its own, and nothing that needs much of the stack is called by it.
+  HZ_SLOW static void take_lists(Thread& t) {
+    typename Front::List lists[kBins];
+    for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::seize(t.front, bin);
+    os::barrier_on_all_threads();
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      if (lists[bin] != nullptr) settle(t, bin, lists[bin]);
+    }
+  }
+
   static void settle(Thread& t, Bin bin, typename Front::List list) {
     const typename Front::Bundle slots = contents(t, bin, list);
     if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
+      t.taken_back += slots.count * bin_size(bin);
       B::take_home(t, bin, slots);
     } else if (!Front::dispute(t.front, bin, list)) {
-      Guard::report(Fault::kWriteAfterFree, list, bin, Line::kName);  // two cannot be in dispute
+      Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be in dispute
     }
   }
 

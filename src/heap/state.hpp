@@ -9,10 +9,12 @@
 //   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no memory, or
 //              null before birth
 //
-// Lock order: threads -> one thread's lock -> that of `shared` -> pool -> source.
+// Lock order: threads -> one thread's lock -> that of `shared`, or of `keeper` -> pool -> source.
 #pragma once
 
 #include <atomic>
+#include <concepts>
+#include <iterator>
 
 #include "base/plain_word.hpp"
 #include "box/central/contract.hpp"
@@ -29,6 +31,70 @@
 
 namespace hz {
 
+// What the boxes of a line ask of each other. Each line of it was an assumption that one box made of another.
+template <class Line>
+struct Composition {
+  using Route = typename Line::Route;
+  using Front = typename Line::Front;
+  using Remote = typename Line::Remote;
+  using Central = typename Line::Central;
+  using Pool = typename Line::Pool;
+  using Source = typename Line::Source;
+  using Guard = typename Line::Guard;
+  using Bundle = typename Front::Bundle;
+
+  static_assert(std::same_as<Bundle, typename Remote::Bundle> && std::same_as<Bundle, typename Central::Bundle>,
+                "slots pass between front, remote and central: they need one type of Bundle");
+
+  // Audits follow links; and a list that was taken from a thread may begin with a slot that the program has.
+  static_assert(!Guard::kMarks || Front::kInBand, "a guard with marks needs links in free slots: a front in band");
+  static_assert(!Front::kInBand || Guard::kMarks,
+                "a front in band needs a guard with marks, or its links are not proved");
+
+  // Without owners the hot path does not ask whether there is a tag: the bin of nothing goes on to guard and front.
+  static_assert(Route::kOwned || !Guard::kProves, "a guard that looks at slots needs a route with owners");
+  static_assert(Route::kOwned || Front::kAnyBin, "a route without owners needs a front that may be asked for any bin");
+
+  static_assert(Route::kOwned || (Remote::kOwners == 1 && !Remote::kDirect),
+                "a remote box with owners needs a route that names them");
+  static_assert(!Route::kOwned || Remote::kOwners < Route::kMostOwners,
+                "tags need room for every owner, and for one that nobody is");
+  static constexpr unsigned kKeepers = 256;  // who gets a span's slots where nobody owns them
+  static_assert((Route::kOwned ? Remote::kOwners : kKeepers) <= Pool::kMostOwners, "spans need room for every owner");
+  static_assert(Remote::kOwners <= Central::kMostOwners - (Remote::kDirect ? 1 : 0),
+                "the central needs a place for every owner, and one for the orphans of a direct remote box");
+
+  // The tag of a page vouches for all that starts in it.
+  static_assert(!Route::kByPages || Pool::kWholePages, "page tags need a pool that carves whole pages");
+
+  // Two frees of a slot would be one bit; and what is collected is looked at slot by slot.
+  static_assert(!Remote::kDirect || Guard::kClaims,
+                "a direct remote box needs a guard of which one of two claims fails");
+  static_assert(
+      !Remote::kDirect || requires(Bundle bundle) { bundle.slots[0]; },
+      "a direct remote box needs bundles that are arrays");
+
+  // Tables beside the arena, one row a granule.
+  template <class Box>
+  static constexpr unsigned tables() {
+    if constexpr (requires { Box::kTables; }) return static_cast<unsigned>(std::size(Box::kTables));
+    return 0;
+  }
+  template <class Box>
+  static constexpr bool names_its_tables() {
+    std::size_t left = 0;
+    if constexpr (requires { Box::kTableBytesPerGranule; }) left = Box::kTableBytesPerGranule;
+    if constexpr (requires { Box::kTables; }) {
+      for (const std::size_t row : Box::kTables) left -= row;
+    }
+    return left == 0;
+  }
+  static_assert(names_its_tables<Guard>() && names_its_tables<Pool>() && names_its_tables<Remote>(),
+                "a box with tables has to name each of them: the sum of kTables is kTableBytesPerGranule");
+  static_assert(1 + tables<Guard>() + tables<Pool>() + tables<Remote>() <= Source::kMostTables,
+                "the source cannot keep so many tables");
+};
+
 template <class Line>
 struct State {
   static_assert(RouteContract<typename Line::Route>);
@@ -43,8 +109,34 @@ struct State {
   static_assert(GuardContract<typename Line::Guard>);
   static_assert(PolicyContract<typename Line::Policy>);
   static_assert(ObserveContract<typename Line::Observe>);
+  static_assert(sizeof(Composition<Line>) != 0);
 
   struct Local;
+
+  // The highest of a thread's own `taken` in this window of time and the one before.
+  struct Lately {
+    static constexpr std::ptrdiff_t kLeast = 4 * kMiB;
+    static constexpr std::ptrdiff_t kShare = 8;
+    static constexpr std::uint64_t kWindowMilliseconds = 250;
+
+    std::ptrdiff_t high = 0, before = 0;  // never negative
+    std::uint64_t began = 0;
+
+    std::size_t most() const { return static_cast<std::size_t>(high > before ? high : before); }
+
+    // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment ago.
+    bool emptied(std::ptrdiff_t taken, std::size_t cached) {
+      const std::uint64_t now = os::milliseconds();
+      if (now - began >= kWindowMilliseconds) {
+        const std::ptrdiff_t some = taken > 0 ? taken : 0;
+        before = now - began >= 2 * kWindowMilliseconds && began != 0 ? some : high;
+        high = some;
+        began = now;
+      }
+      const auto was = static_cast<std::ptrdiff_t>(most());
+      return was > kLeast && taken - static_cast<std::ptrdiff_t>(cached) < was / kShare;
+    }
+  };
 
   struct Thread {
     typename Line::Front::PerThread front;
@@ -55,13 +147,19 @@ struct State {
 
     os::Lock lock;  // held by whoever crosses the boundary with this state
     bool alive = false;
+    bool hooked = false;  // we are told of its end, so its storage may be written to until then
     unsigned owner = 0;
     unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
     Bin looked_at = 0;                // see Boundary::look_at_one
     std::uint16_t seen[kBins] = {};
     std::size_t budget = Line::kThreadCacheBytes;  // see Boundary::adapt_budget
     std::uint64_t verdict_at = 0;
+    unsigned loose_batches = 0;      // see Loose::put
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
+    bool hidden = false;             // it sees `empty` since it emptied itself
+    std::ptrdiff_t taken = 0;        // bytes that came to it less those that it gave away
+    std::size_t taken_back = 0;      // bytes that a revocation sent home; its owner notes them when it comes back
+    Lately lately;                   // see Boundary::give_up_if_emptied
     OwnerWord<Local*> local;         // of the thread while it lives; null for the dead
     OwnerWord<bool> deferring;       // the owner is at its outbox without the lock
     OwnerWord<bool> revoked;         // it caches nothing and sees `empty`: see heap/revoke.hpp
@@ -70,6 +168,12 @@ struct State {
     std::size_t highest = 0;         // ... and the most bytes out of spans since its cache was last taken
     Thread* next = nullptr;
     Thread* previous = nullptr;
+
+    void took(std::size_t bytes) {
+      taken += static_cast<std::ptrdiff_t>(bytes);
+      if (taken > lately.high) lately.high = taken;
+    }
+    void gave(std::size_t bytes) { taken -= static_cast<std::ptrdiff_t>(bytes); }
   };
   static_assert(sizeof(Thread) <= Line::kThreadBytes, "the line promises to keep a thread's state small");
 
@@ -86,9 +190,11 @@ struct State {
     typename Line::Source::Global source;
     typename Line::Retain::Global retain;
 
+    std::atomic<std::size_t> huge_blocks{0}, huge_bytes{0};  // in use
+
     os::Lock threads_lock;      // guards what follows
     Thread* threads = nullptr;  // alive
-    Thread* spare = nullptr;    // memory for threads to come
+    Thread* spare = nullptr;    // states of the dead, for threads to come
     Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
     Owners<Line::Remote::kOwners> owners;
     std::size_t thread_memory = 0;
@@ -100,34 +206,55 @@ struct State {
     std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Boundary::thread_budget
     unsigned exit_key = 0;
     bool has_exit_key = false;
+    bool forked = false;  // this process is the child of one that had a heap
+    unsigned spares = 0;  // length of `spare`
     std::atomic<bool> fork_hooked{false};
 
     std::atomic<std::uint32_t> purger{kNoPurger};     // waited on
+    std::atomic<bool> aided{false};                   // there is a purger, and it can take back what threads cache
     std::atomic<std::uint64_t> purger_not_before{0};  // milliseconds
   };
   static constexpr std::uint32_t kNoPurger = 0, kPurgerRuns = 1, kPurgerSleeps = 2;
 
+  static constexpr unsigned kMostNoted = 3;
+
   struct Local {
     std::atomic<Thread*> fast;  // written by others, too
     Thread* heap;
-    bool forking;  // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
+    bool forking;         // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
+    std::uint8_t inside;  // of so many scopes that take locks
+    std::uint8_t noted;
+    std::uint64_t notes[kMostNoted];  // see heap/faults.hpp
   };
 
   static inline constinit Global global;
   static inline constinit Shelves shelves;
   static inline constinit Thread empty;
   static inline constinit Thread shared;
+  static inline constinit Thread keeper;  // the purger's: it caches nothing
   static inline constinit typename Line::Front::Store shared_store{};
-  static inline constinit thread_local Local tls{&empty, nullptr, false};
+  static inline constinit thread_local Local tls{&empty, nullptr, false, 0, 0, {}};
 
   // The state as the hot path sees it.
   HZ_INLINE static Thread& fast() { return *tls.fast.load(std::memory_order_relaxed); }
+  // Lets the hot path of a living thread see its state, or nothing, so that each of its operations crosses.
+  static void show(Thread& t, bool shown) {
+    Local* const local = t.local.peek();
+    if (local != nullptr) local->fast.store(shown ? &unless_counting(t) : &empty, std::memory_order_relaxed);
+  }
   // What the hot path is to see while nothing stands against it.
   static Thread& unless_counting(Thread& t) { return global.counting.load(std::memory_order_relaxed) ? empty : t; }
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
   struct Hold : os::Guarded {
     explicit Hold(os::Lock& lock) : Guarded(tls.forking ? nullptr : &lock) {}
+  };
+  // The same, if nobody else does.
+  struct TryHold : os::Guarded {
+    explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(tls.forking || lock.try_lock()) {
+      if (held && !tls.forking) adopt(lock);
+    }
+    const bool held;
   };
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The numbers: sums what the threads counted and what the heap holds, and writes the one statistics line. Called by the
-// direct API and at exit; locks one thread after the other, so the picture is exact when no thread of the program
-// moves.
+// direct API, at exit, and when SIGTERM ends the process; locks one thread after the other, so the picture is exact
+// when no thread of the program moves.
 #pragma once
 
 #include "hakozuna/hakozuna.h"
@@ -16,18 +16,93 @@ struct Stats {
   using Thread = typename S::Thread;
 
   static hz_stats_t read() {
+    Patience endless;
+    return read(endless);
+  }
+
+  static void print(StatsFormat format) {
+    os::LongMessage m;
+    Patience endless;
+    compose(m, format, endless).send();
+  }
+  // For the end: where the user wants it.
+  static void print_last() {
+    os::LongMessage m;
+    Patience endless;
+    compose(m, Threads<Line>::options.stats, endless).send_as_statistics();
+  }
+  // In a signal handler, wherever it interrupted the thread.
+  static void print_interrupted() {
+    os::LongMessage m;
+    Patience short_one = {.milliseconds = kPatience};
+    compose(m, Threads<Line>::options.stats, short_one).send_as_statistics();
+  }
+
+ private:
+  static constexpr unsigned kPatience = 100;  // milliseconds, for all locks together
+
+  // How long to wait for locks. Whoever interrupts a thread may wait for what that thread holds.
+  struct Patience {
+    unsigned milliseconds = 0;  // 0: for ever
+    bool lost = false;
+
+    bool take(os::Lock& lock) {
+      if (S::tls.forking) return false;
+      if (milliseconds == 0) return lock.lock(), true;
+      if (lock.lock_within(lost ? 1 : milliseconds)) return true;
+      lost = true;
+      return false;
+    }
+    bool for_source() {
+      if (milliseconds == 0 || Line::Source::answers(S::global.source, lost ? 1 : milliseconds)) return true;
+      lost = true;
+      return false;
+    }
+  };
+  // A lock, if it is to be had in that time.
+  class Look {
+   public:
+    Look(os::Lock& lock, Patience& patience) : lock_(lock), has_(patience.take(lock)) {}
+    ~Look() {
+      if (has_) lock_.unlock();
+    }
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+    bool may_walk() const { return has_ || S::tls.forking; }
+
+   private:
+    os::Lock& lock_;
+    const bool has_;
+  };
+
+  static constexpr std::size_t kFields = sizeof(hz_stats_t) / sizeof(std::uint64_t);
+  static constexpr const char* kNames[] = {
+      "counting",       "alloc_small",   "alloc_medium",   "alloc_large", "free_small",       "free_medium",
+      "free_large",     "refills",       "flushes",        "remote_sent", "remote_collected", "remote_waiting",
+      "spans_acquired", "spans_retired", "purges",         "bytes_held",  "bytes_live",       "bytes_cached",
+      "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads",          "revocations"};
+  static_assert(sizeof kNames / sizeof kNames[0] == kFields);
+
+  static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }
+
+  // What could not be locked in time is counted as it is seen, or, a list, not at all.
+  static hz_stats_t read(Patience& patience) {
     typename S::Global& g = S::global;
     std::uint64_t sums[kEvents] = {};
     std::size_t cached = 0;
     std::size_t threads = 0;
     hz_stats_t out = {};
     {
-      // The purger takes caches back with the list's lock, and sends home with that of the shared state what is loose.
-      const typename S::Hold hold(g.threads_lock);
-      for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add_locked(*t, sums, cached);
-      for (Thread* t = g.orphans; t != nullptr; t = t->next) add_locked(*t, sums, cached);
-      const typename S::Hold shared(S::shared.lock);
+      // The purger takes caches back with the list's lock, and sends home with that of its own state what is loose.
+      const Look list(g.threads_lock, patience);
+      if (list.may_walk()) {
+        for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add_locked(*t, sums, cached, patience);
+        for (Thread* t = g.orphans; t != nullptr; t = t->next) add_locked(*t, sums, cached, patience);
+      }
+      const Look shared(S::shared.lock, patience);
       add(S::shared, sums, cached);
+      const Look keeper(S::keeper.lock, patience);
+      add(S::keeper, sums, cached);
       cached += Line::Retain::loose_bytes(g.retain);
       out.bytes_held = Line::Retain::out_bytes(g.retain);
       out.bytes_peak = Line::Retain::peak_bytes(g.retain);
@@ -58,7 +133,7 @@ struct Stats {
     out.bytes_live = out.counting != 0         ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
                      : out.bytes_held > cached ? out.bytes_held - cached
                                                : 0;
-    if (g.open.load(std::memory_order_relaxed))
+    if (g.open.load(std::memory_order_relaxed) && patience.for_source())
       out.bytes_metadata +=
           (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kUsualBytesPerGranule;
     out.threads = threads;
@@ -66,33 +141,24 @@ struct Stats {
     return out;
   }
 
-  static void print(StatsFormat format) {
-    const hz_stats_t s = read();
+  static os::LongMessage& compose(os::LongMessage& m, StatsFormat format, Patience& patience) {
+    const hz_stats_t s = read(patience);
     const bool json = format == StatsFormat::kJson;
-    os::Message m;
     m.text(json ? "{\"hz\":\"stats\",\"line\":\"" : "hz: stats line=").text(Line::kName);
     m.text(json ? "\",\"version\":\"" : " version=").text(HZ_VERSION);
-    m.text(json ? "\",\"build\":\"" : " build=").text(kBuildKind).text("/").word(kCompiler).text(json ? "\"" : "");
+    m.text(json ? "\",\"build\":\"" : " build=").text(kBuildKind).text("/").word(kCompiler);
+    m.text(json ? "\",\"pid\":" : " pid=").decimal(os::process_id());
+    m.text(json ? ",\"program\":\"" : " program=").name(os::program_name()).text(json ? "\"" : "");
+    if (patience.lost) m.text(json ? ",\"incomplete\":1" : " incomplete=1");
     const auto* values = reinterpret_cast<const std::uint64_t*>(&s);
     for (std::size_t i = 0; i < kFields; ++i) {
       m.text(json ? ",\"" : " ").text(kNames[i]).text(json ? "\":" : "=").decimal(values[i]);
     }
-    m.text(json ? "}\n" : "\n").send();
+    return m.text(json ? "}\n" : "\n");
   }
 
- private:
-  static constexpr std::size_t kFields = sizeof(hz_stats_t) / sizeof(std::uint64_t);
-  static constexpr const char* kNames[] = {
-      "counting",       "alloc_small",   "alloc_medium",   "alloc_large", "free_small",       "free_medium",
-      "free_large",     "refills",       "flushes",        "remote_sent", "remote_collected", "remote_waiting",
-      "spans_acquired", "spans_retired", "purges",         "bytes_held",  "bytes_live",       "bytes_cached",
-      "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads",          "revocations"};
-  static_assert(sizeof kNames / sizeof kNames[0] == kFields);
-
-  static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }
-
-  static void add_locked(Thread& t, std::uint64_t* sums, std::size_t& cached) {
-    const typename S::Hold hold(t.lock);
+  static void add_locked(Thread& t, std::uint64_t* sums, std::size_t& cached, Patience& patience) {
+    const Look hold(t.lock, patience);
     add(t, sums, cached);
   }
   static void add(const Thread& t, std::uint64_t* sums, std::size_t& cached) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of all boxes, one row per granule, side by side at the arena's start: how much room they take, and who
-// gets which part. Called once, when the heap opens.
+// The tables of all boxes, one row per granule, which the source sets aside: how long their rows are, and who gets
+// which. Called once, when the heap opens; it is told, under the source's lock, when the route covers more.
 #pragma once
+
+#include <iterator>
 
 #include "heap/state.hpp"
 
@@ -21,51 +23,75 @@ template <class Box>
 requires requires { Box::kDenseBytes; }
 inline constexpr std::size_t kDenseBytes<Box> = Box::kDenseBytes;
 
+template <class Box>
+inline constexpr unsigned kLastingTables = 0;
+template <class Box>
+requires requires { Box::kLasting; }
+inline constexpr unsigned kLastingTables<Box> = Box::kLasting;
+
 template <class Line>
 struct Tables {
   using Source = typename Line::Source;
+  using Route = typename Line::Route;
   using S = State<Line>;
   using Global = typename S::Global;
 
-  static constexpr std::size_t kRoute = kTableBytes<typename Line::Route>;
-  static constexpr std::size_t kGuard = kTableBytes<typename Line::Guard>;
-  static constexpr std::size_t kPool = kTableBytes<typename Line::Pool>;
-  static constexpr std::size_t kRemote = kTableBytes<typename Line::Remote>;
-  static constexpr std::size_t kBytesPerGranule = kRoute + kGuard + kPool + kRemote;
+  static constexpr std::size_t kBytesPerGranule = kTableBytes<Route> + kTableBytes<typename Line::Guard> +
+                                                  kTableBytes<typename Line::Pool> + kTableBytes<typename Line::Remote>;
   // Of these, what is touched where slots are not of the smallest.
   static constexpr std::size_t kUsualBytesPerGranule = kBytesPerGranule - kDenseBytes<typename Line::Guard> -
                                                        kDenseBytes<typename Line::Pool> -
                                                        kDenseBytes<typename Line::Remote>;
 
-  // The source is open; the route opens itself last, when everything else is ready.
-  static void open(Global& g) {
+  // False if there is no memory. Nothing has tags yet.
+  static bool open(Global& g) {
+    constexpr Shapes shapes;
+    if (!Source::open(g.source, shapes.of, shapes.count)) return false;
     const std::uintptr_t base = Source::base(g.source);
     const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;
-    std::uintptr_t at = Source::tables(g.source) + granules * kRoute;
-    if constexpr (kGuard != 0) {
-      Line::Guard::open(base, at, granules);
-      share<typename Line::Guard>(g, at, granules);
-    }
-    at += granules * kGuard;
-    Line::Pool::open(S::shelves.pool, base, at, granules);
-    share<typename Line::Pool>(g, at, granules);
-    at += granules * kPool;
-    if constexpr (kRemote != 0) {
-      Line::Remote::open(S::shelves.remote, base, at, granules);
-      share<typename Line::Remote>(g, at, granules);
-    }
+    const auto table = [&](unsigned i) { return Source::table(g.source, i); };
+    if constexpr (shapes.guard != 0) Line::Guard::open(base, table(shapes.guard), granules);
+    Line::Pool::open(S::shelves.pool, base, table(shapes.pool), granules);
+    if constexpr (shapes.remote != 0) Line::Remote::open(S::shelves.remote, base, table(shapes.remote), granules);
+    return true;
+  }
+
+  // Last, when everything else is ready: from now on addresses of the arena have tags.
+  static void open_route(Global& g) {
+    Route::open(g.route, Source::base(g.source), 0);
+    Source::tell(g.source, &covered);
   }
 
  private:
-  // A box's first tables, which say nothing of a free granule, are the source's shadows: their pages may go back with
-  // its own.
-  template <class Box>
-  static void share(Global& g, std::uintptr_t at, std::size_t granules) {
-    for (const std::size_t stride : Box::kShadows) {
-      Source::shadow(g.source, at, stride, stride != kDenseBytes<Box>);
-      at += granules * stride;
+  static void covered(std::size_t bytes) { Route::cover(S::global.route, bytes); }
+
+  // The route's table, then those of each box side by side, in the order in which it counts on them.
+  struct Shapes {
+    TableShape of[12];
+    unsigned count = 0, guard = 0, pool = 0, remote = 0;
+
+    constexpr Shapes() {
+      of[count++] = {.row_bytes = kTableBytes<Route>, .lasts = true, .counts = true};
+      guard = add<typename Line::Guard>();
+      pool = add<typename Line::Pool>();
+      remote = add<typename Line::Remote>();
     }
-  }
+    // The number of its first table, 0 if it has none.
+    template <class Box>
+    constexpr unsigned add() {
+      if constexpr (kTableBytes<Box> == 0) {
+        return 0;
+      } else {
+        const unsigned first = count;
+        constexpr auto tables = static_cast<unsigned>(std::size(Box::kTables));
+        for (unsigned i = 0; i < tables; ++i)
+          of[count++] = {.row_bytes = Box::kTables[i],
+                         .lasts = i + kLastingTables<Box> >= tables,
+                         .counts = Box::kTables[i] != kDenseBytes<Box>};
+        return first;
+      }
+    }
+  };
 };
 
 }  // namespace hz

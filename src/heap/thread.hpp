@@ -26,6 +26,7 @@ struct Threads {
     Thread& thread() { return thread_; }
 
    private:
+    typename Faults<Line>::Telling telling_;
     Thread& thread_;
     Hold hold_;
   };
@@ -41,6 +42,7 @@ struct Threads {
   // Sends home what no living thread holds: the states that a fork left behind and no new thread has adopted, and the
   // shared one.
   static void collect_leftovers() {
+    const typename Faults<Line>::Telling telling;
     const Hold list(S::global.threads_lock);
     while (Thread* t = pop(S::global.orphans)) {
       restore(*t);
@@ -48,8 +50,15 @@ struct Threads {
       B::give_up(*t, true);
       discard(*t);
     }
+    release_spares();
     const Hold hold(S::shared.lock);
     B::give_up(S::shared, true);
+  }
+
+  // The states of the dead go back to the system. With the list's lock.
+  static void release_spares() {
+    while (Thread* t = pop(S::global.spare)) unmap(*t);
+    S::global.spares = 0;
   }
 
   // As early as can be: a handler that is registered before ours runs while ours are at work.
@@ -61,21 +70,25 @@ struct Threads {
   static inline constinit Options options;
 
  private:
+  // All that is ever asked of the system is asked here: later a program may have forbidden itself to ask (doc/life.md,
+  // "System calls").
   HZ_COLD static bool build() {
     typename S::Global& g = S::global;
     const Hold hold(g.threads_lock);
     if (g.open.load(std::memory_order_relaxed)) return true;
-    using Source = typename Line::Source;
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
-    if (!Source::open(g.source, Tables<Line>::kBytesPerGranule)) return false;
-    Tables<Line>::open(g);
+    os::Lock::know_processors(os::usable_cpus());
+    if (options.background) os::prepare_barrier();
+    if (!Tables<Line>::open(g)) return false;
     Line::Guard::join(S::shared.guard);
     Line::Front::join(S::shared.front, S::shared_store);
     join_remote(S::shared);
+    Line::Guard::join(S::keeper.guard);
+    join_remote(S::keeper);
     apply_options();
     g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
-    Line::Route::open(g.route, Source::base(g.source), Source::bytes(g.source));
+    Tables<Line>::open_route(g);
     // Release: pairs with open().
     g.open.store(true, std::memory_order_release);
     return true;
@@ -88,8 +101,7 @@ struct Threads {
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
-    if (options.retain != 0) g.retain.percent.store(options.retain, std::memory_order_relaxed);
-    g.retain.has_purger.store(options.background, std::memory_order_relaxed);
+    Line::Retain::set(g.retain, {.percent = options.retain});
     if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
   }
 
@@ -98,10 +110,9 @@ struct Threads {
     if (options.preset[0] == 0) return;
     if constexpr (requires { Line::kPresets; }) {
       for (const Preset& preset : Line::kPresets) {
-        if (!Options::same(preset.name, options.preset)) continue;
+        if (std::string_view(preset.name) != options.preset) continue;
         if (options.thread_cache == 0) g.thread_budget.store(preset.thread_cache, std::memory_order_relaxed);
-        if (options.retain == 0) g.retain.percent.store(preset.retain, std::memory_order_relaxed);
-        g.retain.floor.store(preset.floor, std::memory_order_relaxed);
+        Line::Retain::set(g.retain, {.percent = options.retain == 0 ? preset.retain : 0, .floor = preset.floor});
         return;
       }
     }
@@ -109,15 +120,21 @@ struct Threads {
     message.text("hz: warning: line ").text(Line::kName).text(" has no preset ").text(options.preset).text("\n").send();
   }
 
+  // A thread whose end nobody would tell us of, because there is no thread-specific key or no memory for its value, has
+  // no state of its own: what it cached would stay for ever, and who takes caches back would write into its storage.
   HZ_COLD static Thread& born() {
     typename S::Global& g = S::global;
-    if (!open() || S::tls.forking) return S::shared;
+    if (!open() || S::tls.forking || !g.has_exit_key) return S::shared;
     Thread* t = enlisted(g);
     if (t == nullptr) return S::shared;
     S::tls.heap = t;
     S::tls.fast.store(&S::unless_counting(*t), std::memory_order_relaxed);
     // From here on this thread may allocate, so the C library may too.
-    if (g.has_exit_key) os::arm_exit_hook(g.exit_key, t);
+    if (!os::arm_exit_hook(g.exit_key, t)) {
+      on_thread_exit(t);
+      return S::shared;
+    }
+    t->hooked = true;
     hook_forks();
     return *t;
   }
@@ -133,6 +150,7 @@ struct Threads {
       t = fresh_thread(g);
     }
     if (t == nullptr) return nullptr;
+    t->hooked = false;
     t->local.set(&S::tls);
     enlist(g, *t);
     wake_purger();
@@ -145,25 +163,23 @@ struct Threads {
     return t;
   }
 
-  // A thread's state, and behind it what its front stores apart.
+  // A thread's state, and behind it what its front stores apart: a mapping, so that it goes back when the thread is
+  // gone.
   using Store = typename Line::Front::Store;
   static constexpr std::size_t kStateBytes = align_up(sizeof(Thread), 64);
-  static constexpr std::size_t kStride = align_up(kStateBytes + sizeof(Store), 64);
+  static std::size_t mapping_bytes() { return align_up(kStateBytes + sizeof(Store), os::page_bytes()); }
+  static constexpr unsigned kSpares = 8;
 
   static Thread* fresh_thread(typename S::Global& g) {
-    if (g.spare == nullptr) {
-      constexpr std::size_t kChunk = align_up(4 * kStride, kGranule);
-      void* chunk = os::map(kChunk, kGranule);
-      if (chunk == nullptr) return nullptr;
-      os::forbid_huge_pages(chunk, kChunk);
-      for (std::size_t at = kChunk / kStride; at-- > 0;) {
-        auto* t = static_cast<Thread*>(pointer(address(chunk) + at * kStride));
-        t->next = g.spare;
-        g.spare = t;
-      }
-      g.thread_memory += kChunk;
-    }
     Thread* t = pop(g.spare);
+    if (t != nullptr) {
+      --g.spares;
+    } else {
+      t = static_cast<Thread*>(os::map(mapping_bytes(), os::page_bytes()));
+      if (t == nullptr) return nullptr;
+      os::forbid_huge_pages(t, mapping_bytes());
+      g.thread_memory += mapping_bytes();
+    }
     ::new (static_cast<void*>(t)) Thread;
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
@@ -188,12 +204,16 @@ struct Threads {
     Line::Front::reconcile(t.front);
     if (t.revoked.peek()) Line::Retain::bins_grown(S::global.retain, t.capacity_bytes);
     t.revoked.set(false);
+    t.gave(t.taken_back);
+    t.taken_back = 0;
   }
 
   // It sleeps while there are threads and every one is revoked.
   static void wake_purger() {
     std::atomic<std::uint32_t>& purger = S::global.purger;
     std::uint32_t expected = S::kPurgerSleeps;
+    // After what the purger looks at before it sleeps; the machine is told by its barrier.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (HZ_LIKELY(purger.load(std::memory_order_relaxed) != expected)) return;
     if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))
       os::wake_one(reinterpret_cast<const std::uint32_t*>(&purger));
@@ -219,6 +239,7 @@ struct Threads {
   // The destructors of other thread-specific data may still allocate and free: they do so in the shared state.
   static void on_thread_exit(void* state) {
     auto* t = static_cast<Thread*>(state);
+    const typename Faults<Line>::Telling telling;
     {
       const Hold hold(t->lock);
       t->local.set(nullptr);
@@ -227,27 +248,43 @@ struct Threads {
       restore(*t);
       B::bury(*t);
     }
-    const Hold hold(S::global.threads_lock);
-    delist(S::global, *t);
-    if (S::global.threads == nullptr) wake_purger();  // it ends
-    // Heirs that leave together each see the other.
-    if (S::global.owners.threads(t->owner) == 0) {
+    const unsigned owner = t->owner;
+    if (leave(*t)) {
       const Hold shared(S::shared.lock);
-      if constexpr (Line::Remote::kDirect) Line::Remote::close_queues(S::shelves.remote, t->owner);
-      Loose<Line>::vacate(S::shared, t->owner);
+      Loose<Line>::vacate(S::shared, owner);
       Home<Line>::purge_if_due(S::shared);
     }
-    discard(*t);
   }
 
-  // What the dead have counted lives on in the shared state; their memory serves threads to come. Under the lock.
+  // Whether nobody is left who would come for what waits for the thread's owner. Heirs that leave together each see the
+  // other; a new thread may take the owner over meanwhile, and finds less.
+  static bool leave(Thread& t) {
+    const Hold list(S::global.threads_lock);
+    delist(S::global, t);
+    if (S::global.threads == nullptr) wake_purger();  // it ends
+    const bool last = S::global.owners.threads(t.owner) == 0;
+    if constexpr (Line::Remote::kDirect) {
+      if (last) Line::Remote::close_queues(S::shelves.remote, t.owner);
+    }
+    discard(t);
+    return last;
+  }
+
+  // What the dead have counted lives on in the shared state; some of their states serve threads to come. With the
+  // list's lock.
   static void discard(Thread& t) {
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
     const Hold hold(S::shared.lock);
     for (unsigned i = 0; i < kEvents; ++i) Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
+    if (S::global.spares >= kSpares) return unmap(t);
     t.next = S::global.spare;
     S::global.spare = &t;
+    ++S::global.spares;
+  }
+  static void unmap(Thread& t) {
+    S::global.thread_memory -= mapping_bytes();
+    os::unmap(&t, mapping_bytes());
   }
 
   // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every structure whole.
@@ -257,10 +294,12 @@ struct Threads {
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
+    S::keeper.lock.lock();
     S::tls.forking = true;
   }
   static void after_fork() {
     S::tls.forking = false;
+    S::keeper.lock.unlock();
     S::shared.lock.unlock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
     S::global.threads_lock.unlock();
@@ -270,6 +309,9 @@ struct Threads {
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
+    g.forked = true;
+    g.aided.store(false, std::memory_order_relaxed);
+    Line::Retain::attend(g.retain, false);
     after_fork();
     const Hold hold(g.threads_lock);
     for (Thread* t = g.threads; t != nullptr;) {

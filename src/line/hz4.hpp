@@ -24,7 +24,7 @@ struct Hz4 {
   static constexpr const char* kName = "hz4";
 
   static constexpr unsigned kOwners = 1U << 22;  // as many as Linux can have threads: each is its own owner
-  static constexpr unsigned kBatchEntries = 448;
+  static constexpr unsigned kBatchEntries = 384;
   static constexpr std::size_t kBatchBytes = 4 * kMiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 128;

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "base/units.hpp"
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
@@ -68,12 +70,24 @@ bool commit(void* at, std::size_t bytes) {
   return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-bool extend(void* at, std::size_t bytes) {
+bool may_have(void* at) {
   const KeepErrno keep;
-  void* got = mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == at) return advised(at, bytes), true;
-  if (got != MAP_FAILED) munmap(got, bytes);  // kernels before 4.17 take the address as a hint
-  return false;
+  const std::size_t bytes = page_bytes();
+  void* got = mmap(at, bytes, PROT_NONE, kPrivate, -1, 0);
+  return got != MAP_FAILED && munmap(got, bytes) == 0 && got == at;
+}
+
+Placed extend(void* at, std::size_t bytes, Use use) {
+  const KeepErrno keep;
+  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* got = mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return errno == EEXIST ? Placed::kTaken : Placed::kRefused;
+  if (got != at) {  // kernels before 4.17 take the address as a hint
+    munmap(got, bytes);
+    return Placed::kTaken;
+  }
+  if (use == Use::kBlocks) advised(at, bytes);
+  return Placed::kHere;
 }
 
 void* map(std::size_t bytes, std::size_t alignment) {
@@ -87,9 +101,9 @@ bool forbid_huge_pages(void* at, std::size_t bytes) {
   return true;
 }
 
-void unmap(void* at, std::size_t bytes) {
+bool unmap(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  munmap(at, bytes);
+  return munmap(at, bytes) == 0;
 }
 
 bool purge(void* at, std::size_t bytes) {
@@ -98,18 +112,20 @@ bool purge(void* at, std::size_t bytes) {
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {
+  // Linux has it since 5.7. Who does not know the flag refuses it for every block.
+  static constinit std::atomic<bool> unknown{false};
+  if (unknown.load(std::memory_order_relaxed)) return false;
   const KeepErrno keep;
-  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
+  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return true;
+  const bool whole = ((address(from) | address(to) | bytes) & (kPage - 1)) == 0;
+  if (errno == EINVAL && whole) unknown.store(true, std::memory_order_relaxed);
+  return false;
 }
 
+// Advice that changes nothing: the kernel looks for holes all the same, whatever lies in front of them.
 bool is_mapped(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  unsigned char resident[kGranule / kPage];  // pages may be larger, never smaller
-  for (std::size_t done = 0; done < bytes; done += kGranule) {
-    const std::size_t length = bytes - done < kGranule ? bytes - done : kGranule;
-    if (mincore(static_cast<char*>(at) + done, length, resident) != 0) return false;
-  }
-  return true;
+  return madvise(at, bytes, MADV_NORMAL) == 0;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {
@@ -121,9 +137,15 @@ bool remap_fresh(void* at, std::size_t bytes) {
 std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
 
 std::size_t memory_bytes() {
+  constexpr std::size_t kNotAsked = SIZE_MAX;
+  static constinit std::atomic<std::size_t> known{kNotAsked};
+  std::size_t bytes = known.load(std::memory_order_relaxed);
+  if (bytes != kNotAsked) return bytes;
   const KeepErrno keep;
   struct sysinfo info;
-  return sysinfo(&info) == 0 ? static_cast<std::size_t>(info.totalram) * info.mem_unit : 0;
+  bytes = sysinfo(&info) == 0 ? static_cast<std::size_t>(info.totalram) * info.mem_unit : 0;
+  known.store(bytes, std::memory_order_relaxed);
+  return bytes;
 }
 
 std::size_t address_space_limit() {
@@ -161,10 +183,10 @@ std::uint64_t random_word() {
   return word * 0xD6E8FEB86659FD93U;
 }
 
-std::uint64_t thread_microseconds() {
+std::uint64_t microseconds() {
   const KeepErrno keep;
   struct timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
@@ -176,6 +198,8 @@ std::uint64_t milliseconds() {
 }
 
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
+std::uint64_t process_id() { return static_cast<std::uint64_t>(getpid()); }
+const char* program_name() { return program_invocation_short_name; }
 
 namespace {
 constinit int error_stream = STDERR_FILENO;
@@ -202,56 +226,14 @@ void write_error(const char* text, std::size_t length) {
 
 void abort_process() { abort(); }
 
-namespace {
-
-// "name=value" against `name`: the value, or null.
-const char* match(const char* entry, const char* name) {
-  const std::size_t n = strlen(name);
-  return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : nullptr;
-}
-
-}  // namespace
-
-bool environment(const char* name, char* value, std::size_t capacity) {
-  const KeepErrno keep;
-  if (getauxval(AT_SECURE) != 0) return false;
-  if (environ != nullptr) {
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-      const char* found = match(*entry, name);
-      if (found == nullptr) continue;
-      const std::size_t length = strlen(found);
-      if (length >= capacity) return false;
-      memcpy(value, found, length + 1);
-      return true;
-    }
-    return false;
-  }
-  // Before the C library is initialised `environ` is still null, and the dynamic loader already allocates.
-  FileBytes source("/proc/self/environ");
-  char line[256];
-  std::size_t length = 0;
-  for (int c = source.next(); c >= 0; c = source.next()) {
-    if (length < sizeof line) line[length] = static_cast<char>(c);
-    ++length;
-    if (c != 0) continue;
-    const char* found = length <= sizeof line ? match(line, name) : nullptr;
-    if (found != nullptr && strlen(found) < capacity) {
-      memcpy(value, found, strlen(found) + 1);
-      return true;
-    }
-    length = 0;
-  }
-  return false;
-}
-
 bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key) {
   const KeepErrno keep;
   return pthread_key_create(key, at_thread_exit) == 0;
 }
 
-void arm_exit_hook(unsigned key, void* state) {
+bool arm_exit_hook(unsigned key, void* state) {
   const KeepErrno keep;
-  pthread_setspecific(key, state);
+  return pthread_setspecific(key, state) == 0;
 }
 
 void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)()) {

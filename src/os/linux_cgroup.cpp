@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the control groups of Linux allow this process, version 1 and 2 and both at once. Called once in the life of a
-// process, when its heap has become large enough for limits to matter: three system calls a file, and there are two
-// files in /proc and one to three per level of nesting.
+// process, when its heap opens: three system calls a file, one or two files a level of nesting. /proc/self/mountinfo is
+// long, and slow to read: only where a group is not where every distribution has it.
 //
 //   /proc/self/cgroup     ID:CONTROLLERS:GROUP        where this process is; version 2 has id 0 and no controllers
 //   /proc/self/mountinfo  … ROOT MOUNTPOINT … - TYPE SOURCE OPTIONS      where that can be seen
@@ -11,6 +11,10 @@
 // MOUNTPOINT. In a namespace of their own both paths are relative to the namespace's root, so the rule stays the same;
 // a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is skipped.
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
 
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
@@ -20,6 +24,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1024;
 constexpr std::size_t kLongestPath = 512;
+constexpr std::size_t kLongestNumbers = 128;
 constexpr unsigned kMostLevels = 32;
 
 // Text of bounded length. One that did not fit is not `whole` and is used for nothing.
@@ -97,7 +102,8 @@ unsigned read_numbers(Path& directory, const char* name, std::size_t (&out)[2]) 
   directory.add("/").add(name);
   unsigned count = 0;
   if (directory.whole) {
-    FileBytes file(directory.text);
+    char buffer[kLongestNumbers];
+    FileBytes file(directory.text, buffer);
     for (int c = ' '; count < 2 && c == ' ';) {
       bool any = false;
       std::size_t n = 0;
@@ -117,28 +123,28 @@ void lower(std::size_t& limit, std::size_t value) {
   if (value != 0 && (limit == 0 || value < limit)) limit = value;
 }
 
+// Has what it needs in it, and is mapped: whoever opens the heap may have a small stack.
 class Reader {
  public:
   explicit Reader(const char* root) : root_(root) {}
 
   Container read() {
     read_groups();
+    if (read_usual_places()) return found_;
+    found_ = {};
     read_mounts();
-    // More than there is limits nothing; this is also how version 1 says "no limit".
-    const std::size_t physical = memory_bytes();
-    if (found_.memory >= physical) found_.memory = 0;
-    if (found_.memory_high >= physical) found_.memory_high = 0;
+    drop_what_is_no_limit();
     return found_;
   }
 
  private:
   enum Hierarchy : unsigned { kUnified, kMemory, kCpu, kHierarchies };
+  static constexpr unsigned kOfMemory = 1, kOfCpus = 2, kAll = kOfMemory | kOfCpus;
 
   void read_groups() {
-    FileBytes file(Path().add(root_).add("/proc/self/cgroup").text);
-    char line[kLongestLine];
-    while (next_line(file, line, sizeof line)) {
-      char* rest = line;
+    FileBytes file(start(root_).add("/proc/self/cgroup").text, buffer_);
+    while (next_line(file, line_, sizeof line_)) {
+      char* rest = line_;
       const char* id = field(rest, ':');
       const char* controllers = field(rest, ':');
       if (is(id, "0") && *controllers == 0) groups_[kUnified].add(rest);
@@ -147,11 +153,42 @@ class Reader {
     }
   }
 
+  // One or two places for a hierarchy; null: no other.
+  static constexpr const char* kUsual[kHierarchies][2] = {
+      {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, {"/sys/fs/cgroup/memory"}, {"/sys/fs/cgroup/cpu"}};
+
+  // A controller belongs to one hierarchy. What may run at once matters only to who shares a limit of memory. False if
+  // a group is not to be seen, as a part of the whole, where every distribution has it.
+  bool read_usual_places() {
+    if (!climb_usual(groups_[kMemory].length != 0 ? kMemory : kUnified, kOfMemory)) return false;
+    drop_what_is_no_limit();
+    return found_.memory == 0 || climb_usual(groups_[kCpu].length != 0 ? kCpu : kUnified, kOfCpus);
+  }
+  bool climb_usual(Hierarchy hierarchy, unsigned part) {
+    for (const char* place : kUsual[hierarchy]) {
+      if (place == nullptr || !is_there(groups_[hierarchy], place)) continue;
+      climb(hierarchy, "/", place, part);
+      return true;
+    }
+    return false;
+  }
+  bool is_there(const Path& group, const char* place) {
+    const char* below = under(group, "/");
+    if (below == nullptr) return false;
+    const Path& file = start(root_).add(place).add(is(below, "/") ? "" : below).add("/cgroup.procs");
+    return file.whole && access(file.text, F_OK) == 0;
+  }
+  // More than there is limits nothing; this is also how version 1 says "no limit".
+  void drop_what_is_no_limit() {
+    const std::size_t physical = memory_bytes();
+    if (found_.memory >= physical) found_.memory = 0;
+    if (found_.memory_high >= physical) found_.memory_high = 0;
+  }
+
   void read_mounts() {
-    FileBytes file(Path().add(root_).add("/proc/self/mountinfo").text);
-    char line[kLongestLine];
-    while (next_line(file, line, sizeof line)) {
-      char* rest = line;
+    FileBytes file(start(root_).add("/proc/self/mountinfo").text, buffer_);
+    while (next_line(file, line_, sizeof line_)) {
+      char* rest = line_;
       for (int skipped = 0; skipped < 3; ++skipped) field(rest, ' ');
       char* mount_root = field(rest, ' ');
       char* mount_point = field(rest, ' ');
@@ -160,25 +197,24 @@ class Reader {
       field(rest, ' ');
       unescape(mount_root);
       unescape(mount_point);
-      if (is(type, "cgroup2")) climb(kUnified, mount_root, mount_point);
+      if (is(type, "cgroup2")) climb(kUnified, mount_root, mount_point, kAll);
       if (!is(type, "cgroup")) continue;
-      if (lists(rest, "memory")) climb(kMemory, mount_root, mount_point);
-      if (lists(rest, "cpu")) climb(kCpu, mount_root, mount_point);
+      if (lists(rest, "memory")) climb(kMemory, mount_root, mount_point, kAll);
+      if (lists(rest, "cpu")) climb(kCpu, mount_root, mount_point, kAll);
     }
   }
 
   // From the process's own group to the outermost one that can be seen.
-  void climb(Hierarchy hierarchy, const char* mount_root, const char* mount_point) {
+  void climb(Hierarchy hierarchy, const char* mount_root, const char* mount_point, unsigned parts) {
     const char* below = under(groups_[hierarchy], mount_root);
     if (below == nullptr) return;
-    Path directory;
-    directory.add(root_).add(is(mount_point, "/") ? "" : mount_point);
+    Path& directory = start(root_).add(is(mount_point, "/") ? "" : mount_point);
     const std::size_t top = directory.length;
     directory.add(below);
     if (!directory.whole) return;
     for (unsigned level = 0; level < kMostLevels; ++level) {
       while (directory.length > top && directory.text[directory.length - 1] == '/') directory.cut(directory.length - 1);
-      look(hierarchy, directory);
+      look(hierarchy, directory, parts);
       if (directory.length <= top) return;
       std::size_t length = directory.length;
       while (length > top && directory.text[length - 1] != '/') --length;
@@ -197,15 +233,24 @@ class Reader {
     return outside ? nullptr : below;
   }
 
-  void look(Hierarchy hierarchy, Path& directory) {
+  void look(Hierarchy hierarchy, Path& directory, unsigned parts) {
+    if ((parts & kOfMemory) != 0) look_for_memory(hierarchy, directory);
+    if ((parts & kOfCpus) != 0) look_for_cpus(hierarchy, directory);
+  }
+  void look_for_memory(Hierarchy hierarchy, Path& directory) {
     std::size_t n[2] = {};
     if (hierarchy == kUnified) {
       if (read_numbers(directory, "memory.max", n) != 0) lower(found_.memory, n[0]);
       if (read_numbers(directory, "memory.high", n) != 0) lower(found_.memory_high, n[0]);
-      if (read_numbers(directory, "cpu.max", n) == 2) grant_cpus(n[0], n[1]);
     } else if (hierarchy == kMemory) {
       if (read_numbers(directory, "memory.limit_in_bytes", n) != 0) lower(found_.memory, n[0]);
-    } else if (read_numbers(directory, "cpu.cfs_quota_us", n) != 0) {
+    }
+  }
+  void look_for_cpus(Hierarchy hierarchy, Path& directory) {
+    std::size_t n[2] = {};
+    if (hierarchy == kUnified) {
+      if (read_numbers(directory, "cpu.max", n) == 2) grant_cpus(n[0], n[1]);
+    } else if (hierarchy == kCpu && read_numbers(directory, "cpu.cfs_quota_us", n) != 0) {
       const std::size_t quota = n[0];
       if (read_numbers(directory, "cpu.cfs_period_us", n) != 0) grant_cpus(quota, n[0]);
     }
@@ -217,8 +262,18 @@ class Reader {
     if (cpus <= 65536 && (found_.cpus == 0 || cpus < found_.cpus)) found_.cpus = static_cast<unsigned>(cpus);
   }
 
+  // The one path that is being made.
+  Path& start(const char* text) {
+    path_.cut(0);
+    path_.whole = true;
+    return path_.add(text);
+  }
+
   const char* root_;
   Path groups_[kHierarchies];
+  Path path_;
+  char line_[kLongestLine];
+  char buffer_[512];
   Container found_;
 };
 
@@ -226,7 +281,11 @@ class Reader {
 
 Container container(const char* root) {
   const KeepErrno keep;
-  return Reader(root).read();
+  void* room = mmap(nullptr, sizeof(Reader), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return {};
+  const Container found = (::new (room) Reader(root))->read();
+  munmap(room, sizeof(Reader));
+  return found;
 }
 
 }  // namespace hz::os

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading files of the kernel's, for the implementation on Linux: byte by byte, through a buffer of its own, so that
-// nothing allocates and nothing of the C library must be initialised. One system call per half KiB.
+// Reading files of the kernel's, for the implementation on Linux: byte by byte through a buffer, or all at once into
+// memory of its own, so that nothing allocates and nothing of the C library must be initialised.
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -36,10 +37,12 @@ class NoCancel {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// A file that cannot be opened or read is empty.
+// Through the caller's buffer. A file that cannot be opened or read is empty.
 class FileBytes {
  public:
-  explicit FileBytes(const char* path) : fd_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  template <std::size_t kRoom>
+  FileBytes(const char* path, char (&buffer)[kRoom])
+      : fd_(open(path, O_RDONLY | O_CLOEXEC)), buffer_(buffer), room_(kRoom) {}
   ~FileBytes() {
     if (fd_ >= 0) close(fd_);
   }
@@ -47,7 +50,7 @@ class FileBytes {
   // The next byte, or -1 at the end.
   int next() {
     if (at_ == filled_) {
-      const ssize_t n = fd_ < 0 ? 0 : read(fd_, buffer_, sizeof buffer_);
+      const ssize_t n = fd_ < 0 ? 0 : read(fd_, buffer_, room_);
       if (n <= 0) return -1;
       at_ = 0;
       filled_ = static_cast<std::size_t>(n);
@@ -58,8 +61,52 @@ class FileBytes {
  private:
   const NoCancel no_cancel_;
   int fd_;
+  char* const buffer_;
+  const std::size_t room_;
   std::size_t at_ = 0, filled_ = 0;
-  char buffer_[512];
+};
+
+// All of a file, in memory mapped for it. False if it cannot be read whole; then nothing is mapped.
+struct FileText {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::size_t room = 0;  // what is mapped
+
+  bool read_all(const char* path) {
+    const NoCancel no_cancel;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool whole = grow(kFirst) && fill(fd);
+    close(fd);
+    if (!whole) drop();
+    return whole;
+  }
+  void drop() {
+    if (text != nullptr) munmap(text, room);
+    text = nullptr;
+    bytes = room = 0;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = std::size_t{64} << 10;
+
+  bool grow(std::size_t to) {
+    void* at = text == nullptr ? mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                               : mremap(text, room, to, MREMAP_MAYMOVE);
+    if (at == MAP_FAILED) return false;
+    text = static_cast<char*>(at);
+    room = to;
+    return true;
+  }
+  bool fill(int fd) {
+    for (;;) {
+      if (bytes == room && !grow(2 * room)) return false;
+      const ssize_t n = read(fd, text + bytes, room - bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return n == 0;
+      bytes += static_cast<std::size_t>(n);
+    }
+  }
 };
 
 }  // namespace hz::os

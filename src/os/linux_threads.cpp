@@ -35,6 +35,8 @@ constinit Start start = {};  // one thread at a time is started
 constinit std::atomic<bool> loaded{false};
 __attribute__((constructor)) void now_loaded() { loaded.store(true, std::memory_order_relaxed); }
 
+constinit std::atomic<bool> has_barrier{false};
+
 void* begin(void*) {
   prctl(PR_SET_NAME, start.name, 0, 0, 0);
   start.run();
@@ -71,17 +73,19 @@ bool start_thread(void (*run)(), const char* name) {
   return error == 0;
 }
 
-bool never_had_threads() { return &__libc_single_threaded != nullptr && __libc_single_threaded != 0; }
+bool may_have_threads() { return &__libc_single_threaded != nullptr && __libc_single_threaded == 0; }
+
+void prepare_barrier() {
+  if constexpr (kThreadSanitizer) return;  // it does not know this kind of order
+  const KeepErrno keep;
+  const bool has = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  has_barrier.store(has, std::memory_order_relaxed);
+}
 
 bool barrier_on_all_threads() {
-  if constexpr (kThreadSanitizer) return false;  // it does not know this kind of order
+  if (!has_barrier.load(std::memory_order_relaxed)) return false;
   const KeepErrno keep;
-  long result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  if (result != 0 && errno == EPERM) {
-    result = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-    if (result == 0) result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  }
-  return result == 0;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds) {

@@ -24,10 +24,28 @@ class Lock {
             !word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)))
       wait();
   }
+  // False if it could not be had in that time: who asks may be who holds it, in a signal handler.
+  bool lock_within(unsigned most_milliseconds) {
+    const std::uint64_t began = milliseconds();
+    // Acquire: as in lock().
+    while (word_.exchange(kContended, std::memory_order_acquire) != kFree) {
+      if (milliseconds() - began >= most_milliseconds) return false;
+      wait_at_most(raw(), kContended, most_milliseconds);
+    }
+    return true;
+  }
+  bool try_lock() {
+    std::uint32_t expected = kFree;
+    // Acquire: as in lock().
+    return word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  }
   HZ_INLINE void unlock() {
     // Release: the next holder sees what we wrote.
     if (HZ_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) wake_one(raw());
   }
+
+  // Where the process may run on one processor only nobody can release a lock meanwhile: no spinning.
+  static void know_processors(unsigned usable) { spins_.store(usable == 1 ? 0 : kSpins, std::memory_order_relaxed); }
 
   // In a child process, of a lock that a thread of the parent held.
   void reset() { word_.store(kFree, std::memory_order_relaxed); }
@@ -35,19 +53,9 @@ class Lock {
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;
   static constexpr int kSpins = 100;
-  static constexpr int kUnknown = -1;
-
-  // Asked once, by the first who has to wait.
-  static int spins() {
-    const int known = spins_.load(std::memory_order_relaxed);
-    if (HZ_LIKELY(known != kUnknown)) return known;
-    const int found = usable_cpus() == 1 ? 0 : kSpins;
-    spins_.store(found, std::memory_order_relaxed);
-    return found;
-  }
 
   HZ_SLOW void wait() {
-    for (int i = spins(); i > 0; --i) {
+    for (int i = spins_.load(std::memory_order_relaxed); i > 0; --i) {
       if (word_.load(std::memory_order_relaxed) == kFree) {
         std::uint32_t expected = kFree;
         // Acquire: as in lock().
@@ -60,7 +68,7 @@ class Lock {
   }
   const std::uint32_t* raw() const { return reinterpret_cast<const std::uint32_t*>(&word_); }
 
-  static inline constinit std::atomic<int> spins_{kUnknown};
+  static inline constinit std::atomic<int> spins_{kSpins};
   std::atomic<std::uint32_t> word_{kFree};
 };
 
@@ -77,6 +85,7 @@ class Guarded {
   explicit Guarded(Lock* lock) : lock_(lock) {  // nullptr: nothing
     if (lock_ != nullptr) lock_->lock();
   }
+  void adopt(Lock& held) { lock_ = &held; }
 
  private:
   Lock* lock_;

@@ -11,27 +11,38 @@
 
 namespace hz::os {
 
-class Message {
+template <std::size_t kMost>
+class BasicMessage {
  public:
-  Message& text(const char* s) {
+  BasicMessage& text(const char* s) {
     while (*s != 0) put(*s++);
     return *this;
   }
+  BasicMessage& part(const char* s, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) put(s[i]);
+    return *this;
+  }
   // Up to the first blank: the value of a key=value pair has none.
-  Message& word(const char* s) {
+  BasicMessage& word(const char* s) {
     while (*s != 0 && *s != ' ') put(*s++);
     return *this;
   }
-  Message& decimal(std::uint64_t n) { return number(n, 10); }
-  Message& hex(std::uint64_t n) { return number(n, 16); }
+  // As one word of plain letters, for a line that others take apart.
+  BasicMessage& name(const char* s) {
+    for (; *s != 0; ++s) put(*s > ' ' && *s <= '~' && *s != '"' && *s != '\\' ? *s : '_');
+    return *this;
+  }
+  BasicMessage& decimal(std::uint64_t n) { return number(n, 10); }
+  BasicMessage& hex(std::uint64_t n) { return number(n, 16); }
 
   void send() { write_error(buffer_, length_); }
+  void send_as_statistics() { write_statistics(buffer_, length_); }
 
  private:
   void put(char c) {
     if (length_ < sizeof buffer_) buffer_[length_++] = c;
   }
-  Message& number(std::uint64_t n, unsigned base) {
+  BasicMessage& number(std::uint64_t n, unsigned base) {
     char digits[20];
     unsigned count = 0;
     do {
@@ -43,7 +54,11 @@ class Message {
   }
 
   std::size_t length_ = 0;
-  char buffer_[1600];
+  char buffer_[kMost];
 };
+
+// Reports and warnings, from wherever the program may be on a small stack; and statistics.
+using Message = BasicMessage<704>;
+using LongMessage = BasicMessage<1600>;
 
 }  // namespace hz::os

@@ -4,15 +4,12 @@
 # one violation of each rule and sees it found.
 #   arrows   base <- os <- box <- heap <- line <- export; a box sees base, os and its own role's contract.hpp
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
-#   size     src under 8,000 lines, each file under 300, half of the files under 100
 #   header   every source file begins with its SPDX line and a comment that says what it is for
 import re
-import statistics
 import sys
 from pathlib import Path
 
 LAYERS = ["base", "os", "box", "heap", "line", "export"]
-MAX_TOTAL, MAX_FILE, MAX_MEDIAN = 8000, 300, 100
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
 COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".map": "#"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
@@ -54,8 +51,6 @@ def file_faults(src, user):
     if layer(user) not in LAYERS:
         yield f"{user}: is in no layer ({' '.join(LAYERS)})"
         return
-    if len(lines) >= MAX_FILE:
-        yield f"{user}: {len(lines)} lines, must be under {MAX_FILE}"
     may_ask = user == "base/compiler.hpp" or layer(user) == "os"
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
@@ -64,14 +59,6 @@ def file_faults(src, user):
             yield f"{user}:{number}: {fault}"
         if CONDITION.match(line) and not may_ask:
             yield f"{user}:{number}: #if outside of base/compiler.hpp and os/"
-
-
-def size_faults(src, files):
-    lengths = [len((src / name).read_text(encoding="utf-8").splitlines()) for name in files]
-    if sum(lengths) >= MAX_TOTAL:
-        yield f"src: {sum(lengths)} lines, must be under {MAX_TOTAL}"
-    if statistics.median(lengths) >= MAX_MEDIAN:
-        yield f"src: the median file has {statistics.median(lengths)} lines, must be under {MAX_MEDIAN}"
 
 
 def header_fault(path):
@@ -108,7 +95,6 @@ def faults(root):
         return
     for name in files:
         yield from file_faults(src, name)
-    yield from size_faults(src, files)
     yield from header_faults(root)
 
 

@@ -92,22 +92,6 @@ class Arrows(unittest.TestCase):
         self.plant("misc/odds.hpp", "")
         self.expect_only("misc/odds.hpp", "no layer")
 
-    def test_long_file(self):
-        self.plant("heap/heap.hpp", "\n" * 297)
-        self.expect_only("heap/heap.hpp: 300 lines")
-
-    def test_long_median(self):
-        for name in CLEAN:
-            self.plant(name, "\n" * 100)
-        self.expect_only("median")
-
-    def test_long_total(self):
-        for number in range(27):
-            self.plant(f"heap/long_{number}.hpp", "\n" * 296)
-        for number in range(40):
-            self.plant(f"heap/short_{number}.hpp", "")
-        self.expect_only("must be under 8000")
-
     def test_missing_license(self):
         self.write("src/heap/heap.hpp", "// What it is for.\n")
         self.expect_only("heap/heap.hpp", "SPDX")

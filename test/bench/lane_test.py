@@ -67,7 +67,7 @@ class EveryLane(LaneTest):
         return self.record(lane["lane"], "--mode", mode, *short, threads=lane["threads"] or 2)
 
     def check(self, lane, mode, r):
-        self.assertEqual(set(r) - {"rss_series_kib"}, KEYS)
+        self.assertEqual(set(r) - {"rss_series_kib", "latency_ns"}, KEYS)
         self.assertEqual((r["lane"], r["family"], r["mode"]), (lane["lane"], lane["family"], mode))
         self.assertEqual(r["threads"], lane["threads"] or 2)
         definition = dict(lane["definition"])
@@ -238,6 +238,20 @@ class Classic(LaneTest):
 
 
 class Options(LaneTest):
+    def test_latency_is_of_every_call(self):
+        r = self.record("latency", "--iterations", "100000")
+        times = r["latency_ns"]
+        self.assertEqual(times["malloc"]["calls"] + times["free"]["calls"], r["ops"])
+        self.assertEqual(times["malloc"]["calls"], times["free"]["calls"])
+        self.assertGreater(r["sends"], 0)
+        for call in ("malloc", "free"):
+            rising = [times[call][name] for name in ("p50", "p99", "p99.9", "p99.99", "longest")]
+            self.assertEqual(rising, sorted(rising))
+            self.assertGreaterEqual(rising[0], times["clock"] * 0.5)
+            self.assertLess(rising[-1], r["seconds"] * 1e9 * 1.1)
+            # The sum of the times is at most what all threads had.
+            self.assertLess(rising[0] * times[call]["calls"] / 2, r["seconds"] * 2e9 * 1.1)
+
     def test_wrong_ones_are_refused(self):
         lane = ("--lane", "guard_r0")
         for options in ((), lane, ("--threads", "2"), ("--lane", "nothing", "--threads", "2"), ("--list", "--list"),

@@ -3,8 +3,11 @@
 // The contract of a remote box without an outbox: what is deferred is sent, to the owner's queue while the owner lives
 // and to the orphans' when it is gone; nothing is lost and nothing comes twice, whatever threads do at once.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <set>
@@ -16,6 +19,60 @@
 
 namespace hz_test {
 namespace {
+
+// Two threads that meet in rounds, each on a processor of its own if there are two: those that wait for each other
+// would else come to share one.
+class Meeting {
+ public:
+  Meeting() {
+    pthread_getaffinity_np(pthread_self(), sizeof all_, &all_);
+    StayOn(0, 1);
+  }
+  ~Meeting() {
+    begun_ = kEnd;
+    other_.join();
+    pthread_setaffinity_np(pthread_self(), sizeof all_, &all_);
+  }
+  // `turn`(round) is the other thread's part.
+  template <class Turn>
+  void Start(Turn turn) {
+    other_ = std::thread([this, turn] {
+      StayOn(CPU_SETSIZE - 1, -1);
+      for (unsigned round = 0; WaitBeyond(begun_, round) != kEnd; ended_ = round) turn(++round);
+    });
+  }
+  void Begin() { ++begun_; }
+  void End() { WaitBeyond(ended_, begun_ - 1); }
+
+ private:
+  static constexpr unsigned kEnd = ~0U;
+
+  void StayOn(int at, int step) const {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    while (!CPU_ISSET(at, &all_)) at += step;
+    CPU_SET(at, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  }
+  static unsigned WaitBeyond(const std::atomic<unsigned>& word, unsigned value) {
+    for (unsigned spins = 1; word.load() == value; ++spins) spins % 512 == 0 ? std::this_thread::yield() : hz::pause();
+    return word.load();
+  }
+
+  cpu_set_t all_;
+  std::atomic<unsigned> begun_{0}, ended_{0};
+  std::thread other_;
+};
+
+// Whether to go on after so long: for a second, and longer while `met` is false, because the machine is busy.
+bool GoesOn(std::chrono::steady_clock::time_point start, bool met) {
+  const auto spent = std::chrono::steady_clock::now() - start;
+  return spent < std::chrono::seconds(met ? 1 : 60);
+}
+
+void Dally(unsigned pauses) {
+  while (pauses-- != 0) hz::pause();
+}
 
 template <class R>
 class DirectRemoteContract : public ::testing::Test {
@@ -30,11 +87,19 @@ class DirectRemoteContract : public ::testing::Test {
   void* Slot(std::size_t granule, hz::Bin bin, unsigned index) const {
     return arena_.bytes() + granule * hz::kGranule + index * hz::bin_size(bin);
   }
+  unsigned CollectSome(unsigned owner, hz::Bin bin, unsigned want) {
+    std::vector<void*> slots(want);
+    hz::SlotArray some{slots.data(), 0};
+    R::collect(*global_, owner, bin, want, some);
+    return some.count;
+  }
   // All that waits; a slot that comes twice fails.
-  std::set<void*> Collect(unsigned owner, hz::Bin bin, unsigned want = 1000) {
+  std::set<void*> Collect(unsigned owner, hz::Bin bin, unsigned want = hz::SlotArray::kMost) {
     std::set<void*> all;
     for (;;) {
-      const hz::SlotArray some = R::collect(*global_, owner, bin, want);
+      hz::SlotArray::Buffer buffer;
+      hz::SlotArray some = buffer.empty();
+      R::collect(*global_, owner, bin, want, some);
       EXPECT_LE(some.count, want);
       for (unsigned i = 0; i < some.count; ++i) EXPECT_TRUE(all.insert(some.slots[i]).second) << "twice";
       if (some.count == 0) return all;
@@ -74,8 +139,8 @@ TYPED_TEST(DirectRemoteContract, WhatIsNotWantedStaysQueued) {
   using R = TypeParam;
   for (std::size_t granule = 1; granule <= 20; ++granule)
     for (unsigned i = 0; i < 4; ++i) R::defer(this->thread_, 0, 20, this->Slot(granule, 20, i));
-  EXPECT_EQ(3u, R::collect(*this->global_, 0, 20, 3).count);
-  EXPECT_EQ(10u, R::collect(*this->global_, 0, 20, 10).count);
+  EXPECT_EQ(3u, this->CollectSome(0, 20, 3));
+  EXPECT_EQ(10u, this->CollectSome(0, 20, 10));
   R::defer(this->thread_, 0, 20, this->Slot(30, 20, 1));
   EXPECT_EQ(20u * 4 - 13 + 1, this->Collect(0, 20, 5).size());
 }
@@ -153,6 +218,13 @@ TYPED_TEST(DirectRemoteContract, SomethingWaitsUntilItWasAsked) {
   R::defer(this->thread_, 0, 4, this->Slot(1, 4, 0));
   EXPECT_TRUE(R::something_waits(*this->global_));
   EXPECT_FALSE(R::something_waits(*this->global_));
+  R::defer(this->thread_, 0, 4, this->Slot(2, 4, 0));
+  EXPECT_TRUE(R::something_waits(*this->global_));
+  EXPECT_EQ(1u, this->CollectSome(0, 4, 1));
+  EXPECT_TRUE(R::something_waits(*this->global_))
+      << "who looked while the queue was in the other's hands found nothing";
+  EXPECT_EQ(1u, this->Collect(0, 4).size());
+  EXPECT_FALSE(R::something_waits(*this->global_));
 }
 
 // A fork cuts a thread off between marking a span and queueing it.
@@ -165,6 +237,57 @@ TYPED_TEST(DirectRemoteContract, AChildFinishesWhatItsLostThreadsBegan) {
   R::finish(*this->global_, this->thread_);
   R::finish(*this->global_, this->thread_);
   EXPECT_EQ(1u, this->Collect(R::kOrphans, 6).size());
+}
+
+// A span was queued for a bit that was collected before the push, and has another class since: it is in a queue, though
+// not in one of its class, and a second push would cut off what comes after it there.
+TYPED_TEST(DirectRemoteContract, AChildFindsASpanInTheQueueOfTheClassThatItHadBefore) {
+  using R = TypeParam;
+  R::defer(this->thread_, 1, 9, this->Slot(7, 9, 1));
+  R::defer(this->thread_, 1, 9, this->Slot(5, 9, 3));
+  this->global_->bits.word(5, 0) = 0;  // collected before its span was queued
+  R::defer(this->thread_, 0, 30, this->Slot(5, 30, 1));
+  this->thread_.pushing.set(5);  // cut off after its push
+  R::finish(*this->global_, this->thread_);
+  EXPECT_TRUE(this->Collect(R::kOrphans, 30).empty()) << "in two queues";
+  EXPECT_EQ((std::set<void*>{this->Slot(7, 9, 1)}), this->Collect(1, 9));
+  EXPECT_EQ((std::set<void*>{this->Slot(5, 30, 1)}), this->Collect(1, 30));
+}
+
+// A thread to come takes over the state; another fork may find it before it frees anything for others.
+TYPED_TEST(DirectRemoteContract, AChildDoesNotFinishAgainWhatItHasFinished) {
+  using R = TypeParam;
+  R::defer(this->thread_, 0, 6, this->Slot(8, 6, 2));
+  this->thread_.pushing.set(8);
+  R::finish(*this->global_, this->thread_);
+  EXPECT_EQ(1u, this->Collect(0, 6).size());
+  R::finish(*this->global_, this->thread_);
+  EXPECT_EQ(R::kIdle, this->global_->entries[8].mark.load()) << "queued for nothing";
+}
+
+// Whoever collects gives back what is too many. Meanwhile the owner may have gone, and its queue be looked through.
+TYPED_TEST(DirectRemoteContract, NothingIsGivenBackToAQueueThatWasClosedMeanwhile) {
+  using R = TypeParam;
+  constexpr hz::Bin kBin = hz::scan_bin(1024);
+  constexpr unsigned kFull = 20, kEmpty = 40;  // the collector is long at those from which others were quicker
+  Meeting meeting;
+  meeting.Start([&](unsigned) { this->CollectSome(1, kBin, 1); });
+  std::size_t stranded = 0, orphans = 0;
+  std::mt19937 random(1);
+  for (const auto start = std::chrono::steady_clock::now(); GoesOn(start, stranded + orphans != 0);) {
+    for (unsigned span = 1; span <= kFull + kEmpty; ++span) R::defer(this->thread_, 1, kBin, this->Slot(span, kBin, 0));
+    for (unsigned span = kFull + 1; span <= kFull + kEmpty; ++span) this->global_->bits.word(span, 0) = 0;
+    meeting.Begin();
+    Dally(random() % 64);
+    R::close_queues(*this->global_, 1);
+    this->Collect(1, kBin);
+    meeting.End();
+    stranded += this->Collect(1, kBin).size();
+    orphans += this->Collect(R::kOrphans, kBin).size();
+    R::open_queues(*this->global_, 1);
+  }
+  EXPECT_EQ(0u, stranded);
+  EXPECT_NE(0u, orphans) << "no queue was ever closed in the middle of a look";
 }
 
 // Strangers free, owners collect and hand out again, one owner lives and dies: every slot goes round.
@@ -195,7 +318,9 @@ TYPED_TEST(DirectRemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
         R::open_queues(*this->global_, 1);
       }
       const unsigned owner = random() % 3 == 0 ? R::kOrphans : random() % 2;
-      const hz::SlotArray some = R::collect(*this->global_, owner, kBin, 1 + random() % 9);
+      hz::SlotArray::Buffer buffer;
+      hz::SlotArray some = buffer.empty();
+      R::collect(*this->global_, owner, kBin, 1 + random() % 9, some);
       idle = some.count == 0 ? idle + 1 : 0;
       if (some.count == 0) std::this_thread::yield();
       for (unsigned k = 0; k < some.count; ++k) {
@@ -215,6 +340,41 @@ TYPED_TEST(DirectRemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_FALSE(failed) << "a slot came twice";
   EXPECT_EQ(slots.size(), done.load()) << "some were lost";
+}
+
+// Spans of many words, of which only the last has a bit when the collector comes. It reads the others as zero and
+// passes them by, while a stranger sets a bit in the first and reads the mark: one of the two has to see the other. If
+// the collector's mark may wait in its core's store buffer while it reads the words, neither does, and the span is left
+// idle with a bit that nobody looks for.
+TYPED_TEST(DirectRemoteContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfThem) {
+  using R = TypeParam;
+  constexpr hz::Bin kBin = 1;
+  constexpr unsigned kSpans = 48;
+  const unsigned last = hz::bin_slots(kBin) - 1;
+  ASSERT_GE(last / 64, 32u) << "many words";
+  typename R::PerThread stranger;
+  R::join(stranger, *this->global_);
+  Meeting meeting;
+  meeting.Start([&](unsigned round) {
+    for (unsigned span = kSpans; span != 0; --span) R::defer(stranger, 0, kBin, this->Slot(span, kBin, round % 64));
+  });
+  std::size_t met = 0, left = 0, lost = 0;
+  std::mt19937 random(1);
+  for (const auto start = std::chrono::steady_clock::now(); GoesOn(start, met != 0 && left != 0);) {
+    for (unsigned span = 1; span <= kSpans; ++span) R::defer(this->thread_, 0, kBin, this->Slot(span, kBin, last));
+    meeting.Begin();
+    Dally(random() % 128);
+    const unsigned first = this->CollectSome(0, kBin, 1000);
+    meeting.End();
+    const std::size_t rest = this->Collect(0, kBin).size();
+    met += first > kSpans ? 1 : 0;
+    left += rest;
+    lost += 2 * kSpans - first - rest;
+    for (unsigned span = 1; span <= kSpans; ++span) this->global_->bits.word(span, 0) = 0;  // of rounds to come
+  }
+  EXPECT_EQ(0u, lost) << "bits whose span is in no queue";
+  EXPECT_NE(0u, met) << "the collector never found what the stranger had just freed";
+  EXPECT_NE(0u, left) << "the stranger was never too late";
 }
 
 }  // namespace

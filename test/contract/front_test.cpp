@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "contract/front_boxes.hpp"
 #include "unit/slots.hpp"
@@ -37,8 +38,16 @@ class FrontContract : public ::testing::Test {
   }
 
   FrontContract() { F::join(thread_, *store_); }
-  static typename F::Bundle Bundle(Slots& slots, std::size_t first, std::size_t count) {
-    return slots.BundleOf<typename F::Bundle>(first, count);
+  void Fill(Slots& slots, std::size_t count) {
+    auto bundle = F::space(thread_, kBin, static_cast<unsigned>(count));
+    for (std::size_t i = 0; i < count; ++i) bundle.push(slots[i]);
+    F::fill(thread_, kBin, bundle);
+  }
+  std::vector<void*> Drain(hz::Bin bin, unsigned n) {
+    const auto bundle = F::drain(thread_, bin, n);
+    const std::vector<void*> drained = Listed(bundle);
+    F::drained(thread_, bin, bundle.count);
+    return drained;
   }
 
   std::unique_ptr<typename F::Store> store_ = std::make_unique<typename F::Store>();
@@ -56,7 +65,7 @@ TYPED_TEST(FrontContract, ANewBinGivesAndAdmitsNothing) {
     EXPECT_FALSE(this->Put(slots[0], bin));
     EXPECT_EQ(0u, F::count(this->thread_, bin));
     EXPECT_EQ(nullptr, F::pop(this->thread_, bin));
-    EXPECT_EQ(0u, F::drain(this->thread_, bin, 10).count);
+    EXPECT_TRUE(this->Drain(bin, 10).empty());
   }
 }
 
@@ -114,7 +123,7 @@ TYPED_TEST(FrontContract, ABatchMayMakeABinGrow) {
   F::set_capacity(this->thread_, kNext, 1);
   ASSERT_TRUE(this->Put(slots[20], kNext));
   F::set_capacity(this->thread_, this->kBin, 4);
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 20));
+  this->Fill(slots, 20);
   EXPECT_EQ(20u, this->PopAll().size());
   EXPECT_EQ(slots[20], F::pop(this->thread_, kNext));
 }
@@ -125,7 +134,7 @@ TYPED_TEST(FrontContract, ABatchMayBeLongerThanTheBin) {
   Slots slots(20);
   F::set_capacity(this->thread_, this->kBin, 4);
   ASSERT_TRUE(this->Put(slots[19]));
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 19));
+  this->Fill(slots, 19);
   EXPECT_EQ(20u, F::count(this->thread_, this->kBin));
   EXPECT_EQ(4u, F::capacity(this->thread_, this->kBin));
   Slots more(1);
@@ -142,13 +151,14 @@ TYPED_TEST(FrontContract, DrainsAtMostWhatIsAsked) {
   using F = TypeParam;
   Slots slots(10);
   F::set_capacity(this->thread_, this->kBin, 10);
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 10));
-  EXPECT_EQ(0u, F::drain(this->thread_, this->kBin, 0).count);
+  this->Fill(slots, 10);
+  EXPECT_TRUE(this->Drain(this->kBin, 0).empty());
   std::set<void*> seen;
   for (unsigned expected : {4u, 4u, 2u, 0u}) {
-    const auto chain = F::drain(this->thread_, this->kBin, 4);
-    ASSERT_EQ(expected, chain.count);
-    for (void* slot : Listed(chain)) EXPECT_TRUE(seen.insert(slot).second);
+    const std::vector<void*> drained = this->Drain(this->kBin, 4);
+    ASSERT_EQ(expected, drained.size());
+    F::check(this->thread_, this->kBin);
+    for (void* slot : drained) EXPECT_TRUE(seen.insert(slot).second);
   }
   EXPECT_EQ(10u, seen.size());
   EXPECT_EQ(nullptr, F::pop(this->thread_, this->kBin));
@@ -158,8 +168,8 @@ TYPED_TEST(FrontContract, DrainsAllOfIt) {
   using F = TypeParam;
   Slots slots(10);
   F::set_capacity(this->thread_, this->kBin, 10);
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 10));
-  EXPECT_EQ(10u, F::drain(this->thread_, this->kBin, ~0u).count);
+  this->Fill(slots, 10);
+  EXPECT_EQ(10u, this->Drain(this->kBin, ~0u).size());
   EXPECT_EQ(0u, F::count(this->thread_, this->kBin));
 }
 
@@ -167,7 +177,7 @@ TYPED_TEST(FrontContract, ASmallerCapacityLosesNothing) {
   using F = TypeParam;
   Slots slots(10);
   F::set_capacity(this->thread_, this->kBin, 10);
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 10));
+  this->Fill(slots, 10);
   F::set_capacity(this->thread_, this->kBin, 2);
   EXPECT_EQ(10u, F::count(this->thread_, this->kBin));
   EXPECT_EQ(2u, F::capacity(this->thread_, this->kBin));
@@ -219,7 +229,7 @@ TYPED_TEST(FrontContract, SeizedSlotsAreGoneAndCounted) {
   using F = TypeParam;
   Slots slots(8);
   F::set_capacity(this->thread_, this->kBin, 8);
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 5));
+  this->Fill(slots, 5);
   const std::uint64_t before = F::signature(this->thread_);
   EXPECT_EQ(before, F::signature(this->thread_));
   ASSERT_NE(nullptr, F::seize(this->thread_, this->kBin));
@@ -242,7 +252,7 @@ TYPED_TEST(FrontContract, AGlanceTellsABinThatWasUsed) {
   using F = TypeParam;
   Slots slots(5);
   F::set_capacity(this->thread_, this->kBin, 8);
-  F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 4));
+  this->Fill(slots, 4);
   const std::uint16_t before = F::glance(this->thread_, this->kBin);
   EXPECT_EQ(before, F::glance(this->thread_, this->kBin));
   void* slot = F::pop(this->thread_, this->kBin);
@@ -258,7 +268,7 @@ TYPED_TEST(FrontContract, AListInDisputeComesBackUnlessTheOwnerHasIt) {
   for (const bool brought : {false, true}) {
     Slots slots(6);
     F::set_capacity(this->thread_, this->kBin, 8);
-    F::fill(this->thread_, this->kBin, TestFixture::Bundle(slots, 0, 5));
+    this->Fill(slots, 5);
     const typename F::List list = F::seize(this->thread_, this->kBin);
     if (brought) {
       ASSERT_TRUE(this->Put(slots[5]));
@@ -293,9 +303,10 @@ TYPED_TEST(FrontContract, RandomAgainstAModel) {
     switch (random() % 6) {
       case 0: F::set_capacity(this->thread_, bin, std::min(4 * n, F::most(bin))); break;
       case 1: {
-        typename F::Bundle chain;
         if (!F::kInBand && !inside[which].empty()) break;
-        for (unsigned i = 0; i < std::min(n, F::most(bin)) && !outside.empty(); ++i) {
+        const unsigned most = std::min(n, F::most(bin));
+        auto chain = F::space(this->thread_, bin, most);
+        for (unsigned i = 0; i < most && !outside.empty(); ++i) {
           chain.push(outside.back());
           inside[which].insert(outside.back());
           outside.pop_back();
@@ -304,7 +315,7 @@ TYPED_TEST(FrontContract, RandomAgainstAModel) {
         break;
       }
       case 2:
-        for (void* slot : Listed(F::drain(this->thread_, bin, n))) leave(which, slot);
+        for (void* slot : this->Drain(bin, n)) leave(which, slot);
         break;
       case 3:
         if (!outside.empty() && this->Put(outside.back(), bin)) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "contract/pool_boxes.hpp"
+#include "unit/pool_hands.hpp"
 #include "unit/region.hpp"
 
 namespace hz_test {
@@ -33,7 +34,7 @@ class PoolContract : public ::testing::Test {
 
   static std::uintptr_t SpanAt(std::size_t row) { return kBase + row * hz::kGranule; }
 
-  hz::Taken Take(Bin bin, unsigned owner, unsigned want) { return P::take(*pool_, bin, owner, slots_, want); }
+  hz::Taken Take(Bin bin, unsigned owner, unsigned want) { return TakeListed<P>(*pool_, bin, owner, slots_, want); }
   // Everything the spans of a class have, as one owner.
   std::vector<void*> TakeAll(Bin bin, unsigned owner) {
     std::vector<void*> all;
@@ -43,11 +44,9 @@ class PoolContract : public ::testing::Test {
     return all;
   }
   hz::Given Give(Bin bin, std::vector<void*> slots) {
-    emptied_.assign(slots.size(), 0);
     rejected_ = std::move(slots);
-    const hz::Given given = P::give(*pool_, bin, rejected_.data(), static_cast<unsigned>(rejected_.size()),
-                                    emptied_.data(), rejected_.data());
-    emptied_.resize(given.emptied);
+    const hz::Given given =
+        GiveListed<P>(*pool_, bin, rejected_.data(), static_cast<unsigned>(rejected_.size()), emptied_);
     rejected_.resize(given.rejected);
     return given;
   }
@@ -98,14 +97,47 @@ TYPED_TEST(PoolContract, EmptiedExactlyWhenTheLastSlotIsHome) {
       const hz::Given given = this->Give(bin, {all.end() - static_cast<std::ptrdiff_t>(n), all.end()});
       all.resize(all.size() - n);
       ASSERT_EQ(n, given.kept);
-      ASSERT_EQ(0u, given.emptied);
+      ASSERT_TRUE(this->emptied_.empty());
     }
     const hz::Given given = this->Give(bin, all);
-    ASSERT_EQ(1u, given.emptied);
+    ASSERT_EQ(1u, this->emptied_.size());
     EXPECT_EQ(span, this->emptied_[0]);
     EXPECT_EQ(0u, this->Take(bin, 1, 1).slots) << "it is no longer the pool's";
     EXPECT_EQ(0u, TypeParam::bin_at(*this->pool_, span, span));
   }
+}
+
+// What is at home, was never carved, or comes twice is told from what is out, and nothing has changed afterwards.
+TYPED_TEST(PoolContract, SiftsWhatCannotBeOut) {
+  for (Bin bin : {Bin{1}, hz::scan_bin(64), hz::kLastSmallBin, hz::scan_bin(5000)}) {
+    const std::uintptr_t span = this->SpanAt(bin);
+    TypeParam::adopt(*this->pool_, span, bin, 1, true);
+    this->Take(bin, 1, 4);
+    std::vector<void*> out = this->TakeAll(bin, 1);
+    void* const home = out.back();
+    out.pop_back();
+    this->Give(bin, {home});
+    std::vector<void*> held = out;
+    held.insert(held.begin() + 1, {home, out[2], out[2]});
+    for (int round = 0; round < 2; ++round) {
+      const unsigned good = TypeParam::sift(*this->pool_, bin, held.data(), static_cast<unsigned>(held.size()));
+      ASSERT_EQ(out.size(), good) << hz::bin_size(bin);
+      EXPECT_EQ(std::set<void*>(out.begin(), out.end()), std::set<void*>(held.begin(), held.begin() + good));
+      std::vector<void*> bad(held.begin() + good, held.end());
+      EXPECT_EQ((std::multiset<void*>{home, out[2], out[2]}), std::multiset<void*>(bad.begin(), bad.end()));
+    }
+    EXPECT_EQ(out.size(), this->Give(bin, out).kept) << "they were out all the time";
+  }
+}
+
+TYPED_TEST(PoolContract, SiftsWhatWasNeverCarved) {
+  const Bin bin = hz::scan_bin(5000);
+  TypeParam::adopt(*this->pool_, this->SpanAt(1), bin, 1, true);
+  ASSERT_GE(this->Take(bin, 1, 1).slots, 1u);
+  void* slots[] = {hz::pointer(this->SpanAt(1) + 11 * hz::bin_size(bin)), this->slots_[0]};
+  void* const good = this->slots_[0];
+  ASSERT_EQ(1u, TypeParam::sift(*this->pool_, bin, slots, 2));
+  EXPECT_EQ(good, slots[0]);
 }
 
 TYPED_TEST(PoolContract, ReturnedSlotsAreTakenAgain) {
@@ -182,18 +214,18 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
     threads.emplace_back([&, id] {
       std::mt19937 random(id);
       void* slots[TestFixture::kMost];
-      std::uintptr_t emptied[TestFixture::kMost];
+      std::vector<std::uintptr_t> emptied;
       for (int round = 0; round < 2000; ++round) {
-        const hz::Taken taken = TypeParam::take(*this->pool_, bin, id, slots, 1 + random() % 60);
+        const hz::Taken taken = TakeListed<TypeParam>(*this->pool_, bin, id, slots, 1 + random() % 60);
         for (unsigned i = 0; i < taken.slots; ++i) {
           if (held[index(slots[i])].exchange(true)) failed = true;
         }
         for (unsigned i = 0; i < taken.slots; ++i) held[index(slots[i])] = false;
         if (taken.slots == 0) continue;
-        const hz::Given given = TypeParam::give(*this->pool_, bin, slots, taken.slots, emptied, slots);
+        const hz::Given given = GiveListed<TypeParam>(*this->pool_, bin, slots, taken.slots, emptied);
         if (given.kept != taken.slots || given.rejected != 0) failed = true;
-        for (unsigned i = 0; i < given.emptied; ++i) TypeParam::adopt(*this->pool_, emptied[i], bin, id, false);
-        emptied_spans += given.emptied;
+        for (const std::uintptr_t span : emptied) TypeParam::adopt(*this->pool_, span, bin, id, false);
+        emptied_spans += emptied.size();
       }
     });
   }

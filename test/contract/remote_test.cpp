@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "contract/remote_boxes.hpp"
 #include "unit/passing.hpp"
@@ -53,6 +54,17 @@ class RemoteContract : public ::testing::Test {
     hz::Parcel<Bundle> parcel{place.first, place.second, slots};
     R::send(*global_, 0, parcel);
     EXPECT_EQ(0u, parcel.slots.count) << "there is room";
+  }
+
+  void Send(Place place, Slots& slots, std::size_t first, std::size_t count) {
+    typename Bundle::Buffer buffer;
+    Send(place, slots.BundleOf<Bundle>(buffer, first, count));
+  }
+  std::vector<void*> Collect(unsigned owner, hz::Bin bin, unsigned want) {
+    typename Bundle::Buffer buffer;
+    Bundle bundle = buffer.empty();
+    R::collect(*global_, owner, bin, want, bundle);
+    return Listed(bundle);
   }
 
   std::unique_ptr<typename R::PerThread> thread_ = std::make_unique<typename R::PerThread>();
@@ -117,39 +129,38 @@ TYPED_TEST(RemoteContract, AfterARefusalASweepMakesRoom) {
 TYPED_TEST(RemoteContract, WhatIsSentIsFoundByItsOwnerAlone) {
   using R = TypeParam;
   Slots slots(40);
-  using Bundle = typename R::Bundle;
-  this->Send({1, 3}, slots.BundleOf<Bundle>(0, 10));
-  this->Send({1, 3}, slots.BundleOf<Bundle>(10, 10));
-  this->Send({2, 3}, slots.BundleOf<Bundle>(20, 10));
-  this->Send({1, 4}, slots.BundleOf<Bundle>(30, 10));
-  EXPECT_EQ(0u, R::collect(*this->global_, 0, 3, 100).count);
-  EXPECT_EQ(0u, R::collect(*this->global_, 2, 4, 100).count);
+  this->Send({1, 3}, slots, 0, 10);
+  this->Send({1, 3}, slots, 10, 10);
+  this->Send({2, 3}, slots, 20, 10);
+  this->Send({1, 4}, slots, 30, 10);
+  EXPECT_TRUE(this->Collect(0, 3, 40).empty());
+  EXPECT_TRUE(this->Collect(2, 4, 40).empty());
   std::set<std::size_t> found;
   for (int looks = 0; found.size() < 20 && looks < 100; ++looks) {
-    const auto chain = R::collect(*this->global_, 1, 3, 3);
-    ASSERT_LT(chain.count, 3u + 10u) << "whole parcels, and none that was not needed";
-    for (void* slot : Listed(chain)) ASSERT_TRUE(found.insert(slots.IndexOf(slot)).second);
+    const std::vector<void*> taken = this->Collect(1, 3, 3);
+    ASSERT_LT(taken.size(), 3u + 10u) << "whole parcels, and none that was not needed";
+    for (void* slot : taken) ASSERT_TRUE(found.insert(slots.IndexOf(slot)).second);
   }
   ASSERT_EQ(20u, found.size());
   EXPECT_EQ(19u, *found.rbegin());
-  EXPECT_EQ(0u, R::collect(*this->global_, 1, 3, 3).count);
-  EXPECT_EQ(10u, R::collect(*this->global_, 2, 3, 100).count);
-  EXPECT_EQ(10u, R::collect(*this->global_, 1, 4, 100).count);
+  EXPECT_TRUE(this->Collect(1, 3, 3).empty());
+  EXPECT_EQ(10u, this->Collect(2, 3, 40).size());
+  EXPECT_EQ(10u, this->Collect(1, 4, 40).size());
 }
 
 TYPED_TEST(RemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
   using R = TypeParam;
-  auto& global = *this->global_;
   const unsigned owner = this->kOwners - 1;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {
     ExpectPassedExactlyOnce(
         hz::bin_size(bin),
         [&](const hz::Chain& chain) {
-          typename R::Bundle bundle;
+          typename R::Bundle::Buffer buffer;
+          auto bundle = buffer.empty();
           for (void* slot : Listed(chain)) bundle.push(slot);
           this->Send({owner, bin}, bundle);
         },
-        [&](unsigned want) { return R::collect(global, owner, bin, want); });
+        [&](unsigned want) { return this->Collect(owner, bin, want); });
   }
 }
 

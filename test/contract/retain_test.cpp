@@ -38,7 +38,7 @@ TYPED_TEST(RetainContract, BooksBalance) {
         break;
       case 1:
         if (n > out - loose) break;
-        R::slots_home(this->retain_, n);
+        R::slots_home(this->retain_, n, 64);
         out -= n;
         break;
       case 2:
@@ -64,7 +64,7 @@ TYPED_TEST(RetainContract, AnEmptyProgramIsSmall) {
   R::slots_out(this->retain_, hz::kGiB);
   R::loose_added(this->retain_, 100 * hz::kMiB);
   R::loose_taken(this->retain_, 100 * hz::kMiB);
-  R::slots_home(this->retain_, hz::kGiB);
+  R::slots_home(this->retain_, hz::kGiB, 64);
   EXPECT_LE(R::dirty_limit(this->retain_), 8 * hz::kMiB);
   EXPECT_EQ(hz::kGiB, R::peak_bytes(this->retain_));
 }
@@ -88,11 +88,12 @@ TYPED_TEST(RetainContract, LooseSlotsAreBounded) {
 // Time alone makes an idle program small, and comes to an end.
 TYPED_TEST(RetainContract, APeakIsForgottenAtRest) {
   using R = TypeParam;
+  R::attend(this->retain_, true);
   for (int i = 0; i < 2; ++i) {  // the first return of all only starts the clock
     R::slots_out(this->retain_, hz::kGiB / 2);
-    R::slots_home(this->retain_, i == 0 ? 1 : 0);
+    R::slots_home(this->retain_, i == 0 ? 1 : 0, 64);
   }
-  R::slots_home(this->retain_, hz::kGiB / 2);
+  R::slots_home(this->retain_, hz::kGiB / 2, 64);
   const std::size_t before = R::dirty_limit(this->retain_);
   EXPECT_FALSE(R::at_rest(this->retain_));
   int ticks = 0;
@@ -111,7 +112,7 @@ TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
         R::slots_out(this->retain_, 100);
         R::loose_added(this->retain_, 50);
         R::loose_taken(this->retain_, 40);
-        R::slots_home(this->retain_, 60);
+        R::slots_home(this->retain_, 60, 64);
       }
     });
   }

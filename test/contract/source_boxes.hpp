@@ -9,6 +9,18 @@
 
 namespace hz_test {
 
-using SourceBoxes = ::testing::Types<hz::Arena>;
+// As where the system refuses the places that it would grow at.
+struct ReservedArena : hz::Arena {
+  static bool open(Global& g, const hz::TableShape* shapes, unsigned count) {
+    return hz::Arena::open(g, shapes, count, false);
+  }
+};
+
+using SourceBoxes = ::testing::Types<hz::Arena, ReservedArena>;
+
+// A byte a granule for the route, and two tables for others.
+inline constexpr hz::TableShape kTableShapes[] = {{1, true, true}, {24, false, true}, {600, false, true}};
+inline constexpr unsigned kTables = 3;
+inline constexpr std::size_t kTableBytes = 625;
 
 }  // namespace hz_test

@@ -28,12 +28,11 @@ constexpr hz::Demand kInsists = {.insists = true};
 template <class S>
 class SourceLimit : public ::testing::Test {
  protected:
-  static constexpr std::size_t kTableBytes = 600;
   static constexpr std::size_t kLimit = 32 * kMiB;
   static constexpr std::size_t kGranules = kLimit / kGranule;
 
-  void SetUp() override { ASSERT_TRUE(S::open(source_, kTableBytes)); }
-  void TearDown() override { hz::os::unmap(hz::pointer(S::base(source_)), S::bytes(source_)); }
+  void SetUp() override { ASSERT_TRUE(S::open(source_, kTableShapes, kTables)); }
+  void TearDown() override { S::close(source_); }
 
   hz::Run Acquire(std::size_t granules, hz::Demand demand = kAsks) {
     const hz::Run run = S::acquire(source_, granules, 1, demand);
@@ -67,13 +66,13 @@ TYPED_TEST(SourceLimit, HeldIsWhatTheSystemGaveAndHasNotBack) {
   EXPECT_LE(with, before + 17 * kGranule) << "tables are counted, and small";
   this->Release(run);
   EXPECT_EQ(with, this->Held()) << "free, but still backed";
-  TypeParam::purge(this->source_, 0);
+  TypeParam::purge(this->source_, 0, SIZE_MAX);
   EXPECT_EQ(with - 16 * kGranule, this->Held());
   EXPECT_EQ(run, this->Acquire(16).at);
   EXPECT_EQ(with, this->Held());
   EXPECT_TRUE(TypeParam::resize(this->source_, run, 10));
   EXPECT_EQ(with, this->Held());
-  TypeParam::purge(this->source_, 0);
+  TypeParam::purge(this->source_, 0, SIZE_MAX);
   EXPECT_EQ(with - 6 * kGranule, this->Held());
   EXPECT_TRUE(TypeParam::resize(this->source_, run, 16));
   EXPECT_EQ(with, this->Held());
@@ -132,7 +131,7 @@ TYPED_TEST(SourceLimit, ARefusalLeavesNothingBehind) {
   const std::uintptr_t run = this->Acquire(64).at;
   this->Acquire(1);
   TypeParam::release(this->source_, run, false);
-  TypeParam::purge(this->source_, 0);
+  TypeParam::purge(this->source_, 0, SIZE_MAX);
   TypeParam::limit(this->source_, kNo, Bytes(this->Held() + kGranule));
   for (std::size_t alignment = 1; alignment <= 32; alignment *= 2) {
     EXPECT_EQ(0u, TypeParam::acquire(this->source_, 20, alignment, kInsists).at);
@@ -204,7 +203,7 @@ TYPED_TEST(SourceLimit, WhoMeetsAPurgeWaitsForIt) {
     };
     std::thread purger([&] {
       together();
-      TypeParam::purge(this->source_, 0);
+      TypeParam::purge(this->source_, 0, SIZE_MAX);
     });
     together();
     const hz::Run run = TypeParam::acquire(this->source_, this->kGranules * 7 / 8, 1, kInsists);
@@ -212,7 +211,7 @@ TYPED_TEST(SourceLimit, WhoMeetsAPurgeWaitsForIt) {
     EXPECT_LE(this->Held(), this->kLimit) << round;
     purger.join();
     if (run.at != 0) TypeParam::release(this->source_, run.at, false);
-    TypeParam::purge(this->source_, 0);
+    TypeParam::purge(this->source_, 0, SIZE_MAX);
   }
 }
 
@@ -226,7 +225,7 @@ TYPED_TEST(SourceLimit, WhatReplacesABlockMayStandBesideIt) {
   EXPECT_NE(0u, moved.at);
   EXPECT_EQ(0u, this->AcquireTwice(this->kGranules + 4, most).at) << "but not more than the limit";
   TypeParam::release(this->source_, old, true);
-  TypeParam::purge(this->source_, 0);
+  TypeParam::purge(this->source_, 0, SIZE_MAX);
   EXPECT_LE(this->Held(), this->kLimit);
 }
 
@@ -264,7 +263,7 @@ TYPED_TEST(SourceLimit, ExactAmongThreads) {
         mine.emplace_back(run.at, granules);
         held += granules;
         if (this->Held() > this->kLimit) ++passed;
-        if (step % 64 == 0) TypeParam::purge(this->source_, random() % (4 * kMiB));
+        if (step % 64 == 0) TypeParam::purge(this->source_, random() % (4 * kMiB), SIZE_MAX);
       }
       for (const auto& [run, granules] : mine) this->Release(run);
     });
@@ -272,7 +271,7 @@ TYPED_TEST(SourceLimit, ExactAmongThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(0u, refused);
   EXPECT_EQ(0u, passed);
-  TypeParam::purge(this->source_, 0);
+  TypeParam::purge(this->source_, 0, SIZE_MAX);
   EXPECT_LE(this->Held(), TypeParam::reached_bytes(this->source_) / 64) << "tables alone";
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
@@ -26,10 +27,8 @@ using hz::kGranule;
 template <class S>
 class SourceContract : public ::testing::Test {
  protected:
-  static constexpr std::size_t kTableBytes = 600;
-
-  void SetUp() override { ASSERT_TRUE(S::open(source_, kTableBytes)); }
-  void TearDown() override { hz::os::unmap(hz::pointer(S::base(source_)), S::bytes(source_)); }
+  void SetUp() override { ASSERT_TRUE(S::open(source_, kTableShapes, kTables)); }
+  void TearDown() override { S::close(source_); }
 
   hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) { return S::acquire(source_, granules, alignment); }
   static char* At(const hz::Run& run) { return static_cast<char*>(hz::pointer(run.at)); }
@@ -42,17 +41,46 @@ TYPED_TEST(SourceContract, RunsLieWithinAndApartFromTheTables) {
   const std::uintptr_t base = TypeParam::base(this->source_);
   const std::size_t bytes = TypeParam::bytes(this->source_);
   EXPECT_EQ(0u, base % kGranule);
-  const std::uintptr_t tables = TypeParam::tables(this->source_);
-  const std::uintptr_t tables_end = tables + bytes / kGranule * this->kTableBytes;
-  EXPECT_GE(tables, base);
-  EXPECT_LE(tables_end, base + bytes);
+  EXPECT_EQ(base, TypeParam::table(this->source_, 0)) << "where the route looks for it";
   const hz::Run run = this->Acquire(3);
   ASSERT_NE(0u, run.at);
   EXPECT_EQ(0u, run.at % kGranule);
-  EXPECT_TRUE(run.at >= tables_end || run.at + 3 * kGranule <= tables);
   EXPECT_GE(run.at, base);
   EXPECT_LE(run.at + 3 * kGranule, base + bytes);
-  EXPECT_TRUE(IsZero(hz::pointer(tables), hz::kMiB));
+  for (unsigned i = 0; i < kTables; ++i) {
+    const std::uintptr_t table = TypeParam::table(this->source_, i);
+    const std::size_t row_bytes = kTableShapes[i].row_bytes;
+    EXPECT_TRUE(run.at >= table + bytes / kGranule * row_bytes || run.at + 3 * kGranule <= table);
+    const std::uintptr_t rows = table + (run.at - base) / kGranule * row_bytes;
+    EXPECT_TRUE(IsZero(hz::pointer(rows), 3 * row_bytes));
+    std::memset(hz::pointer(rows), 1, 3 * row_bytes);
+    if (i > 1) {
+      EXPECT_EQ(table, TypeParam::table(this->source_, i - 1) + bytes / kGranule * kTableShapes[i - 1].row_bytes)
+          << "side by side";
+    }
+  }
+}
+
+std::size_t told;
+
+// Whoever is given memory may look it up, and anything may be looked up: the first table has no hole.
+TYPED_TEST(SourceContract, TheFirstTableCoversWhatIsGiven) {
+  told = 0;
+  TypeParam::tell(this->source_, [](std::size_t bytes) {
+    EXPECT_GE(bytes, told) << "it only grows";
+    told = bytes;
+  });
+  const std::uintptr_t base = TypeParam::base(this->source_);
+  for (const std::size_t granules : {1, 63, 64, 65, 3000, 1, 70000}) {
+    for (const std::size_t alignment : {1, 16 * 1024}) {
+      const std::uintptr_t run = this->Acquire(granules, alignment).at;
+      ASSERT_NE(0u, run);
+      EXPECT_LE(run + granules * kGranule, base + told) << granules;
+    }
+  }
+  const auto* table = static_cast<const unsigned char*>(hz::pointer(base));
+  for (std::size_t row = 0; row < told / kGranule; ++row) ASSERT_EQ(0, table[row]) << row;
+  for (std::size_t at = 0; at < told; at += 777 * kGranule) TypeParam::start(this->source_, base + at);
 }
 
 TYPED_TEST(SourceContract, ZeroedIsTheTruth) {
@@ -99,12 +127,12 @@ TYPED_TEST(SourceContract, DirtyUntilPurgedOrFresh) {
   EXPECT_EQ(6 * kGranule, TypeParam::dirty_bytes(this->source_));
   TypeParam::release(this->source_, b.at, true);
   EXPECT_EQ(6 * kGranule, TypeParam::dirty_bytes(this->source_));
-  EXPECT_EQ(0u, TypeParam::purge(this->source_, 6 * kGranule)) << "that much may stay";
-  EXPECT_GE(TypeParam::purge(this->source_, 5 * kGranule), kGranule);
+  EXPECT_EQ(0u, TypeParam::purge(this->source_, 6 * kGranule, SIZE_MAX)) << "that much may stay";
+  EXPECT_GE(TypeParam::purge(this->source_, 5 * kGranule, SIZE_MAX), kGranule);
   EXPECT_LE(TypeParam::dirty_bytes(this->source_), 5 * kGranule);
-  TypeParam::purge(this->source_, 0);
+  TypeParam::purge(this->source_, 0, SIZE_MAX);
   EXPECT_EQ(0u, TypeParam::dirty_bytes(this->source_));
-  EXPECT_EQ(0u, TypeParam::purge(this->source_, 0)) << "nothing is left";
+  EXPECT_EQ(0u, TypeParam::purge(this->source_, 0, SIZE_MAX)) << "nothing is left";
   const hz::Run again = this->Acquire(8);
   ASSERT_TRUE(again.zeroed);
   EXPECT_TRUE(IsZero(this->At(again), 8 * kGranule));
@@ -220,7 +248,7 @@ TYPED_TEST(SourceContract, RunsNeverOverlap) {
             mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
           }
         } else if (what == 9) {
-          TypeParam::purge(this->source_, random() % 64 * kGranule);
+          TypeParam::purge(this->source_, random() % 64 * kGranule, SIZE_MAX);
         }
       }
       for (const Mine& m : mine) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "support/heap_api.hpp"
 
@@ -21,6 +22,8 @@ class Scene {
  public:
   // The next report is about `block`, of `class_size` bytes a slot (kNoClass: printed as "-"), by the calling thread.
   void Expect(const void* block, std::size_t class_size);
+  // The same, but by the purger where the line sees second frees late.
+  void ExpectOfPurger(const void* block, std::size_t class_size);
   // After a free that some lines take for good until the slots come home.
   static void SlotsComeHome() {
     if (SeesSecondFreesLate()) api::Trim();
@@ -34,6 +37,8 @@ class Scene {
   static constexpr std::size_t kNoClass = 0;
 
  private:
+  void Announce(const void* block, std::size_t class_size, const std::string& thread);
+
   std::size_t last_class_ = kNoClass;
   bool all_kept_ = true;
 };

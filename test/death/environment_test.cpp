@@ -68,6 +68,7 @@ TEST(Environment, ValuesThatAreUnderstoodAreSilent) {
                                                      {"HZ_ON_INVALID", "abort"},
                                                      {"HZ_ON_INVALID", "report"},
                                                      {"HZ_THREAD_CACHE", "1048576"},
+                                                     {"HZ_THREAD_CACHE", "1M"},
                                                      {"HZ_RETAIN", "100"},
                                                      {"HZ_RETAIN", "200"},
                                                      {"HZ_BACKGROUND", "0"},
@@ -80,6 +81,24 @@ TEST(Environment, ValuesThatAreUnderstoodAreSilent) {
     EXPECT_EQ(0, result.exit_code) << setting.first << "=" << setting.second;
     EXPECT_EQ("", result.err) << setting.first << "=" << setting.second;
   }
+}
+
+TEST(Environment, UnknownVariablesAreNamed) {
+  ChildResult result = RunClean({{"HZ_RETIAN", "200"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ(0u, result.err.find("hz: warning: HZ_RETIAN=200 not understood; accepted: ")) << result.err;
+  EXPECT_NE(std::string::npos, result.err.find(" HZ_RETAIN ")) << result.err;
+  EXPECT_TRUE(IsOneLine(result.err)) << result.err;
+  result = RunClean({{"HZ_BUILD_DIR", "x"}, {"HZ_LAB_LINES", "x"}, {"HZ_TEST_ANYTHING", "x"}});
+  EXPECT_EQ("", result.err) << "what the launcher, the lab and the tests tell each other";
+}
+
+TEST(Environment, AListOfAnyLengthIsHeard) {
+  std::string list = "retain:150";
+  while (list.size() < 10'000) list += ",retain:150";
+  const ChildResult result = RunForeign({{"HZ_OPTIONS", list + ",on_invalid:report"}});
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ(0u, result.err.find("hz: error: E01 foreign-pointer")) << result.err;
 }
 
 TEST(Environment, APresetIsTheLinesOwn) {

@@ -7,15 +7,15 @@
 
 namespace api = hz_test::api;
 
-static char in_data[64];
+static char zeroed[64];
 
 HZ_BUG(ForeignFirst, "E01 foreign-pointer", kFatal) {
   pthread_t thread;
   pthread_create(
       &thread, nullptr,
       [](void* shared) -> void* {
-        static_cast<hz_test::Scene*>(shared)->Expect(in_data, hz_test::Scene::kNoClass);
-        api::Free(in_data);
+        static_cast<hz_test::Scene*>(shared)->Expect(zeroed, hz_test::Scene::kNoClass);
+        api::Free(zeroed);
         return nullptr;
       },
       &scene);

@@ -5,10 +5,10 @@
 
 namespace api = hz_test::api;
 
-alignas(64) static char in_data[128] = {1};
+alignas(64) static char initialised[128] = {1};
 
 HZ_BUG(ForeignGlobal, "E01 foreign-pointer", kFatal) {
-  scene.Expect(in_data, hz_test::Scene::kNoClass);
-  api::Free(in_data);
-  scene.Check(in_data[0] == 1, "what is not ours is left alone");
+  scene.Expect(initialised, hz_test::Scene::kNoClass);
+  api::Free(initialised);
+  scene.Check(initialised[0] == 1, "what is not ours is left alone");
 }

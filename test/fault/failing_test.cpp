@@ -47,7 +47,7 @@ unsigned WalkAmongFailures(unsigned threads, unsigned steps, std::uint64_t seed)
 void Turns(unsigned threads, unsigned steps) {
   constexpr unsigned kAtMost = 40;
   const Watchdog watchdog(Long() ? 3000 : 240);
-  const unsigned turns = Long() ? 200 : 2;
+  const unsigned turns = Long() ? 200 : Quick() ? 1 : 2;
   unsigned refused = 0;
   const auto enough = [&](unsigned turn) { return turn >= turns && (refused != 0 || turn >= kAtMost); };
   for (unsigned turn = 0; !enough(turn) && !::testing::Test::HasFailure(); ++turn) {

@@ -70,7 +70,7 @@ void Turns(unsigned threads, unsigned steps) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
   if (StartedUnderLimit()) return WalkUnderLimit(threads, steps);
   const std::uint64_t first = Seed();
-  const unsigned turns = NumberFrom("HZ_TEST_SEED", 0) != 0 ? 1 : Long() ? 300 : 3;
+  const unsigned turns = NumberFrom("HZ_TEST_SEED", 0) != 0 ? 1 : Long() ? 300 : Quick() ? 1 : 3;
   for (unsigned turn = 0; turn < turns && !::testing::Test::HasFailure(); ++turn) {
     const std::string seed = std::to_string(first + turn);
     SCOPED_TRACE("HZ_TEST_SEED=" + seed);

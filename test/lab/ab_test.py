@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hakozuna_lab import LabError, ab, stats
 from hakozuna_lab.cli import app
-from hakozuna_lab.comparison import CONFIDENCE, LOOKS, Comparison, compare, is_clear, word_of
+from hakozuna_lab.comparison import CONFIDENCE, LOOKS, Comparison, compare, is_clear
 from hakozuna_lab.contender import Contender, find_line
 from hakozuna_lab.decision import decide
 from hakozuna_lab.rows import Rounds
 from hakozuna_lab.runner import Runner
-from hakozuna_lab.stats import Estimate, median_interval
+from hakozuna_lab.stats import Estimate, median_interval, verdict
 from hakozuna_lab.store import Cell, Results, load
 
 CELL = Cell("lane", "guard_r50", 2, "fair")
@@ -54,6 +54,9 @@ def test_memory() -> None:
     assert (big.peak.a_kib, big.peak.b_kib) == (4096, 7976)
     assert compared(rounds("b", *[10.0] * 8, rss_peak_kib=9000), ten).peak.word == "less"
     assert compared(ten, rounds("b", *[10.0] * 8, rss_peak_kib=5900)).peak.word == "level"  # less than a MiB
+    sizes = [7000, 7000, 7000, 7000, 5000, 7000, 5000, 5000]
+    wide = {n: fakes.run(CELL, "b", n, fakes.record(10.0, rss_peak_kib=kib)) for n, kib in enumerate(sizes)}
+    assert compared(ten, wide).peak.word == "unclear"
 
 
 def test_it_is_seldom_wrong_about_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +64,7 @@ def test_it_is_seldom_wrong_about_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(stats, "RESAMPLES", 1000)
     wrong = 0
     for ratios in np.random.default_rng(1).lognormal(0, 0.03, (150, LOOKS[-1])):
-        words = [word_of(median_interval(ratios[:look].tolist(), CONFIDENCE)) for look in LOOKS]
+        words = [verdict(median_interval(ratios[:look].tolist(), CONFIDENCE)) for look in LOOKS]
         wrong += next((word for word in words if word != "unclear"), "unclear") in ("ahead", "behind")
     assert wrong / 150 < 0.08
 

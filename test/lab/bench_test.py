@@ -44,9 +44,12 @@ def test_records_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert [Path(c.library).name for c in header.contenders] == ["libhakozuna-mine.so", "libhakozuna-other.so"]
     assert header.contenders[0].sha256 != header.contenders[1].sha256
     printed = capsys.readouterr().out
-    assert "| main_r50/T2/fair | other | 1.00 M (1.00 M..1.00 M) | 2.000 [2.000..2.000] | ahead |" in printed
-    assert "iterations per thread: guard_r50/T2/fair 9, main_r50/T2/fair 9" in printed
-    assert (tmp_path / "x.md").read_text(encoding="utf-8") + "\n" == printed
+    assert "main_r50/T2/fair, memory in MiB" in printed
+    assert "mine against the others, rows: ahead 2, level 0, behind 0, unclear 0, refused 0" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    written = (tmp_path / "x.md").read_text(encoding="utf-8")
+    assert "| main_r50/T2/fair | other | 1.00 M (1.00 M..1.00 M) | 2.000 [2.000..2.000] | ahead |" in written
+    assert "iterations per thread: guard_r50/T2/fair 9, main_r50/T2/fair 9" in written
 
 
 def test_peers_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from hakozuna_lab import LabError
 from hakozuna_lab.contender import find_line, line_names
-from hakozuna_lab.findings import Measured, Pair, refuse_unserved, told
+from hakozuna_lab.findings import Measured, Pair, Share, refuse_unserved, told
 from hakozuna_lab.paths import BUILD, ROOT
 from hakozuna_lab.watch import Watch
 
@@ -52,7 +53,44 @@ def test_the_table() -> None:
     assert lines[1].split() == ["medians", "of", "3", "pairs", "without", "with", "hz3", "ratio", "[95", "%]"]
     assert lines[2].split() == ["time,", "s", "1.000", "0.800", "0.800", "[0.700..0.900]"]
     assert lines[3].split() == ["peak", "memory,", "MiB", "10.0", "21.0", "2.100", "[2.000..2.200]"]
-    assert lines[-1] == f"proof: /bin/x calls the malloc of {LIBRARY} (3 runs looked at); without, of {C_LIBRARY}"
+    seen = f"proof: /bin/x calls the malloc of {LIBRARY} (3 runs looked at); without, of {C_LIBRARY};\n"
+    assert lines[-1].startswith(seen + "       how much of its memory was ours is not known")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (Share(1000, 30 << 10, 40 << 10), "served 1000 calls, held 30.0 of 40.0 MiB (75 %)"),
+        (Share(1000, 50 << 10, 40 << 10), "served 1000 calls, held 50.0 of 40.0 MiB (100 %)"),
+        (Share(1, 100, 600), "served 1 call, held 0.1 of 0.6 MiB (17 %)"),
+        (
+            Share(7, 1 << 10, 66 << 10),
+            "served 7 calls, held 1.0 of 66.0 MiB (2 %):\n       HARDLY SERVED, most of its memory comes from "
+            "elsewhere; see hz doctor -- /bin/x",
+        ),
+    ],
+)
+def test_the_share_that_was_ours(share: Share, words: str) -> None:
+    assert told("x", "hz3", [pair()], share)[-1].endswith(f";\n       {words}")
+
+
+def test_a_program_with_its_own_heap_is_hardly_served() -> None:
+    done = hz("--pairs", 1, "--", OTHERS / "hz-own-heap", 0.3)
+    assert done.returncode == 0, done.stderr
+    told = re.search(r" served (\d+) calls?, held ([\d.]+) of ([\d.]+) MiB \(\d+ %\):\n +HARDLY SERVED", done.stdout)
+    assert told, done.stdout
+    assert 7 <= int(told[1]) < 1000
+    assert float(told[2]) < 4
+    assert 64 < float(told[3]) < 80
+
+
+def test_a_program_that_is_served() -> None:
+    script = "import time; block = [bytes(100) for _ in range(300000)]; time.sleep(0.3)"
+    done = hz("--pairs", 1, "--", sys.executable, "-c", script, env={"PYTHONMALLOC": "malloc"})
+    told = re.search(r" served (\d+) calls, held ([\d.]+) of ([\d.]+) MiB \((\d+) %\)$", done.stdout, re.MULTILINE)
+    assert told, done.stdout
+    assert int(told[1]) > 300000
+    assert int(told[4]) > 60
 
 
 @pytest.mark.parametrize(
@@ -61,7 +99,7 @@ def test_the_table() -> None:
         ((0.8, 0.9, 0.7, 0.8, 0.8), "hz3 takes 0.80 of the time: faster"),
         ((1.2, 1.3, 1.1, 1.2, 1.2), "hz3 takes 1.20 of the time: slower"),
         ((1.001, 0.999, 1.0, 1.0, 1.0), "the same time"),
-        ((0.8, 1.2, 1.0, 1.1, 0.9), "no difference in time that 5 pairs can tell"),
+        ((0.8, 1.2, 1.0, 1.1, 0.9), "unclear, 5 pairs can tell no difference in time"),
         ((0.8, 0.8, 0.8, 0.8), "too few pairs to judge the time"),
         ((0.8, 0.05, 0.8), "too short to tell the speed (a run takes 0.050 s, most of it the start of the program)"),
     ],

@@ -37,9 +37,13 @@ def test_memory_pairs() -> None:
 
 
 def test_scores() -> None:
-    summary = [{"line": line, "verdict": word} for line, word in (("a", "ahead"), ("a", "behind"), ("b", "refused"))]
+    summary = [
+        {"line": line, "verdict": word}
+        for line, word in (("a", "ahead"), ("a", "behind"), ("b", "refused"), ("b", "unclear"))
+    ]
     counts = [dict(score["counts"]) for score in report.scores(["a", "b"], summary)]
-    assert counts == [{"ahead": 1, "level": 0, "behind": 1}, {"ahead": 0, "level": 0, "behind": 0, "refused": 1}]
+    none = {"ahead": 0, "level": 0, "behind": 0, "unclear": 0}
+    assert counts == [none | {"ahead": 1, "behind": 1}, none | {"unclear": 1, "refused": 1}]
 
 
 def test_colors_of_ratios() -> None:
@@ -50,7 +54,9 @@ def test_colors_of_ratios() -> None:
         (0.95, "behind", "behind1"),
         (0.6, "behind", "behind3"),
         (0.4, "behind", "behind4"),
-        (1.3, "level", "level"),
+        (1.005, "level", "level"),
+        (1.3, "unclear", "page"),
+        (1.3, "refused", "page"),
     ):
         assert plots.heat_color(plots.Heat(ratio, verdict, "")) == THEME[color][0]
 

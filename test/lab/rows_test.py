@@ -9,7 +9,19 @@ import pytest
 from hakozuna_lab.rows import Row, better_settings, make_rows
 from hakozuna_lab.stats import Estimate, Quartiles
 from hakozuna_lab.store import Cell, End, Results, Run
-from hakozuna_lab.tables import conditions, headings, markdown, operations, rich_tables, verdict_counts
+from hakozuna_lab.tables import (
+    TEXT_COLUMNS,
+    WIDE_COLUMNS,
+    conditions,
+    headings,
+    latency_markdown,
+    markdown,
+    nanoseconds,
+    operations,
+    rich_latency,
+    rich_tables,
+    verdict_counts,
+)
 from rich.console import Console
 
 CELL = Cell("lane", "guard_r0", 2, "fair")
@@ -113,7 +125,7 @@ def test_refused_rows_are_shown() -> None:
     crash = fakes.run(CELL, "peer", 0, {"failed": "ended | by\nSIGSEGV"})
     made = list(rows(*series("mine", 10), crash).values())
     assert "| peer | failed: ended / by SIGSEGV | - | refused | - | - | - | 1 | 0 | 0 |" in markdown(made, "mine")
-    assert verdict_counts(made, "mine").endswith("ahead 0, level 0, behind 0, refused 1")
+    assert verdict_counts(made, "mine").endswith("ahead 0, level 0, behind 0, unclear 0, refused 1")
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -136,6 +148,26 @@ def test_tables_for_a_terminal(wide: bool) -> None:
     assert ("(5.00 M..5.00 M)" in text) == ("[2.000..2.000]" in text) == wide
 
 
+@pytest.mark.parametrize(("columns", "wide"), [(TEXT_COLUMNS, False), (WIDE_COLUMNS, True)])
+def test_tables_are_as_wide_as_they_may_be(columns: int, wide: bool) -> None:
+    """Whole numbers, a hundred million operations a second, long names: nothing is cut, and no line is longer."""
+    names = ("hakozuna", "debian-mimalloc+allow_thp")
+    speeds = [123.45, 234.56, 199.99, 201.5, 177.7]
+    runs = [
+        fakes.run(CELL, name, number, fakes.record(value, rss_peak_kib=1 << 24))
+        for name in names
+        for number, value in enumerate(speeds)
+    ]
+    made = make_rows(results(*runs, names=names), "hakozuna")
+    console = Console(width=columns, file=io.StringIO())
+    for table in rich_tables(made, "hakozuna", wide):
+        console.print(table)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines())) <= columns
+    for word in ("hakozuna", "199.99 M", " 16383.0    2.0    1.5", *(["(177.70 M..201.50 M)"] if wide else [])):
+        assert word in text, text
+
+
 def test_conditions() -> None:
     made = results(*series("mine", 1), fakes.run(CELL, "mine", 1, fakes.record(1), attempt=2, disturbed=True))
     assert "unknown (interrupted)" in conditions(made)
@@ -150,3 +182,44 @@ def test_conditions() -> None:
 )
 def test_operations(value: float, text: str) -> None:
     assert operations(value) == text
+
+
+def timed(contender: str, number: int, base: float) -> Run:
+    """malloc takes `base` ns, free twice as long; the n-th of the numbers is ten times the one before."""
+    names = ("p50", "p99", "p99.9", "p99.99", "longest")
+    malloc = {"calls": 5} | {name: base * 10.0**place for place, name in enumerate(names)}
+    free = {name: value * 2 for name, value in malloc.items()}
+    record = fakes.record(1) | {"latency_ns": {"clock": 8.0, "malloc": malloc, "free": free}}
+    return fakes.run(CELL, contender, number, record)
+
+
+def test_latencies_are_medians_of_the_runs() -> None:
+    made = rows(*(timed("mine", number, base) for number, base in enumerate((30, 10, 20))), *series("peer", 1))
+    assert made["mine"].latency_ns == {"malloc": (20, 200, 2e3, 2e4, 2e5), "free": (40, 400, 4e3, 4e4, 4e5)}
+    assert made["peer"].latency_ns is None
+
+
+def test_latencies_have_a_table_of_their_own() -> None:
+    made = make_rows(results(timed("mine", 0, 20), timed("peer", 0, 40)))
+    (table,) = latency_markdown(made)
+    heading, _, mine, peer = table.splitlines()
+    assert "| malloc p99.99 | malloc longest | free p50 |" in heading
+    assert mine.endswith("| mine | 20 ns | 200 ns | 2 us | 20 us | 200 us | 40 ns | 400 ns | 4 us | 40 us | 400 us |")
+    assert "| peer | 40 ns |" in peer
+    screen = io.StringIO()
+    console = Console(file=screen, width=100)
+    for one in rich_latency(made):
+        console.print(one)
+    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+    assert [line.split()[1:3] for line in lines if " peer " in line] == [["peer", "40"], ["peer", "80"]]
+    assert max(len(line) for line in lines) < 100
+
+
+def test_no_latencies_no_table() -> None:
+    made = make_rows(results(*series("mine", 1)))
+    assert (latency_markdown(made), rich_latency(made)) == ([], [])
+
+
+def test_nanoseconds_in_three_digits() -> None:
+    shown = [nanoseconds(value) for value in (9.8, 999, 1234, 97148, 4.0076e7)]
+    assert shown == ["10 ns", "999 ns", "1.23 us", "97.1 us", "40.1 ms"]

@@ -33,7 +33,9 @@ def test_interval_holds_the_true_median_as_often_as_it_says(size: int, monkeypat
 def test_verdict() -> None:
     assert verdict(Estimate(1.2, 1.05, 1.3)) == "ahead"
     assert verdict(Estimate(0.8, 0.7, 0.99)) == "behind"
-    assert verdict(Estimate(1.2, 0.95, 1.3)) == "level"
+    assert verdict(Estimate(1.2, 0.95, 1.3)) == "unclear"
+    assert verdict(Estimate(1.0, 0.98, 1.001)) == "unclear"
+    assert verdict(Estimate(1.0, 0.99, 1.01)) == "level"
     assert verdict(Estimate(1.005, 1.001, 1.01)) == "level"
     assert verdict(Estimate(0.995, 0.99, 0.999)) == "level"
     assert verdict(Estimate(1.01, 1.001, 1.02)) == "ahead"

@@ -3,6 +3,7 @@
 # `hz doctor`: every reason why a program may not be served by us is arranged once and must be named.
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -12,6 +13,7 @@ from launcher import DEFAULT, HELPERS, LINES, ROOT, Running, environment, hz, li
 SLEEP = shutil.which("sleep")
 STATIC = HELPERS / "hz-static-sleep"
 OWN_MALLOC = HELPERS / "hz-own-malloc"
+OWN_HEAP = HELPERS / "hz-own-heap"
 OWN_MALLOC_LIBRARY = HELPERS / "libhz-own-malloc.so"
 
 
@@ -56,6 +58,28 @@ class OfProcess(Doctor):
         with Running([ROOT / "hz", "run", "--", OWN_MALLOC, "60"]) as pid:
             self.expect(1, "brings its own malloc", args=[pid])
 
+    def test_program_with_its_own_heap(self):
+        with Running([ROOT / "hz", "run", "--", OWN_HEAP, "60"]) as pid:
+            self.expect(0, f"yes, line {DEFAULT}, but not what mimalloc allocates\n", "mimalloc is linked in", args=[pid])
+
+    def test_python(self):
+        python = Path(sys.executable).resolve()
+        command = [ROOT / "hz", "run", "--", python, "-c", "import signal, sys; print('up', flush=True); signal.pause()"]
+        for setting, word in ((None, "but not what pymalloc allocates"), ("malloc", f"yes, line {DEFAULT}\n")):
+            with subprocess.Popen(list(map(str, command)), env=environment(PYTHONMALLOC=setting), text=True,
+                                  stdout=subprocess.PIPE) as process:
+                self.assertEqual(process.stdout.readline(), "up\n")
+                try:
+                    self.expect(0, word, args=[process.pid])
+                finally:
+                    process.kill()
+
+    def test_another_allocator_is_loaded(self):
+        other = self.scratch / "libjemalloc.so.2"
+        shutil.copy(OWN_MALLOC_LIBRARY, other)
+        with Running([SLEEP, "60"], LD_PRELOAD=f"{library()}:{other}") as pid:
+            self.expect(0, f"another allocator is loaded, too: {other}\n", args=[pid])
+
     def test_library_replaced_on_disk(self):
         copy = self.scratch / library().name
         shutil.copy(library(), copy)
@@ -84,6 +108,39 @@ class OfProgram(Doctor):
 
     def test_own_malloc(self):
         self.expect(1, "brings its own malloc", args=["--", OWN_MALLOC])
+
+    def test_own_heaps(self):
+        """What a stripped program says gives its heap away; a copy of sleep that says it stands for the program."""
+        program = self.scratch / "sleep"
+        for said, name in (
+            (b"mimalloc: error: ", "mimalloc"),
+            (b"<jemalloc>: ", "jemalloc"),
+            (b"_rjem_mallctl", "jemalloc"),
+            (b"je_mallctl", "jemalloc"),
+            (b"tcmalloc: large alloc %llu", "tcmalloc"),
+            (b"rpmalloc_initialize", "rpmalloc"),
+            (b"sn_rust_alloc", "snmalloc"),
+            (b"PartitionAlloc", "PartitionAlloc"),
+            (b"Ineffective mark-compacts near heap limit", "V8"),
+            (b"\xff Go buildinf:", "Go"),
+            (b"PYTHONMALLOC", "pymalloc"),
+            (b"", ""),
+        ):
+            program.write_bytes(Path(SLEEP).read_bytes() + b"\0" + said + b"\0")
+            program.chmod(0o755)
+            self.expect(0, f"it would be, but not what {name} allocates\n" if name else "it would be\n",
+                        args=["--", program])
+        self.expect(0, "it would be, but not what mimalloc allocates\n", args=["--", OWN_HEAP])
+        python = Path(sys.executable).resolve()
+        self.expect(0, "PYTHONMALLOC=malloc gives them to us", args=["--", python])
+        self.expect(0, "it would be\n", args=["--", python], PYTHONMALLOC="malloc")
+
+    def test_sanitizers(self):
+        program = self.scratch / "sleep"
+        for name in (b"__asan_init", b"__tsan_init", b"__msan_init", b"__hwasan_init"):
+            program.write_bytes(Path(SLEEP).read_bytes() + b"\0" + name + b"\0")
+            program.chmod(0o755)
+            self.expect(1, "a sanitizer's runtime is linked in", args=["--", program])
 
     def test_other_malloc_in_front(self):
         self.expect(1, "comes first in LD_PRELOAD", args=["--", "sleep"], LD_PRELOAD=str(OWN_MALLOC_LIBRARY))

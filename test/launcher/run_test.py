@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# `hz run` around a program: exit codes, arguments, environment, statistics; and what hz says about itself.
+# `hz run` around a program: exit codes, arguments, environment, what cannot be served, statistics; and what hz says
+# about itself.
 import json
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from launcher import BUILD, DEFAULT, LINES, ROOT, hz, library
+from launcher import BUILD, DEFAULT, HELPERS, LINES, ROOT, environment, hz, library
 
 # Allocates, and leaves stderr open to the end, which not every program does.
 PROGRAM = [sys.executable, "-c", "print('text')"]
@@ -72,6 +75,110 @@ class ExitCodes(unittest.TestCase):
         self.assertRegex(self.expect(0, "--version").stdout, r"^hakozuna \d+\.\d+\.\d+\n$")
 
 
+    def test_each_command_has_help(self):
+        with tempfile.TemporaryDirectory() as empty:  # nothing is built, and nothing runs
+            for command in ("run", "doctor", "lab", "test", "programs", "endure"):
+                for option in ("--help", "-h"):
+                    result = self.expect(0, command, option, HZ_BUILD_DIR=empty)
+                    self.assertTrue(result.stdout.startswith(f"usage: hz {command}"), result.stdout)
+                    self.assertEqual(result.stderr, "")
+            self.assertIn("--stats-file", self.expect(0, "run", "--line", "hz8", "--help", HZ_BUILD_DIR=empty).stdout)
+        self.assertEqual(hz("run", "printf", "%s", "--help").stdout, "--help")
+
+
+class Unserved(unittest.TestCase):
+    """What the loader will not give our library to is named, and runs all the same."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.scratch = Path(folder.name)
+
+    def expect(self, code, word, program, *args):
+        result = hz("run", "--", program, *args)
+        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+        lines = [line for line in result.stderr.splitlines() if line.startswith("hz: will not be served: ")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertIn(word, lines[0])
+        self.assertIn(str(program), lines[0])
+
+    def changed(self, place, content):
+        """A copy of sleep(1) with other bytes somewhere in its header."""
+        program = self.scratch / "changed"
+        sleep = bytearray(Path(shutil.which("sleep")).read_bytes())
+        sleep[place:place + len(content)] = content
+        program.write_bytes(sleep)
+        program.chmod(0o755)
+        return program
+
+    def test_static(self):
+        self.expect(0, "static program", HELPERS / "hz-static-sleep", 0)
+
+    def test_headers_elsewhere(self):
+        content = bytearray((HELPERS / "hz-static-sleep").read_bytes())
+        headers = content[64:64 + 56 * int.from_bytes(content[56:58], "little")]
+        content += b"\0" * (-len(content) % 4096)
+        content[32:40] = len(content).to_bytes(8, "little")
+        program = self.scratch / "moved"
+        program.write_bytes(content + headers)
+        program.chmod(0o755)
+        self.expect(hz("run", "--", program, 0).returncode, "static program", program, 0)
+        content = bytearray(Path(shutil.which("sleep")).read_bytes())
+        headers = content[64:64 + 56 * int.from_bytes(content[56:58], "little")]
+        content += b"\0" * (-len(content) % 4096)
+        content[32:40] = len(content).to_bytes(8, "little")
+        program.write_bytes(content + headers)
+        self.assertNotIn("will not be served", hz("run", "--", program, 0).stderr)
+
+    def test_script_of_a_static_program(self):
+        script = self.scratch / "script"
+        script.write_text(f"#! {HELPERS / 'hz-static-sleep'} 0\n", encoding="utf-8")
+        script.chmod(0o755)
+        self.expect(0, "static program", script)
+
+    def test_setuid(self):
+        program = self.scratch / "privileged"
+        shutil.copy(shutil.which("sleep"), program)
+        program.chmod(0o4755)
+        if not program.stat().st_mode & 0o4000:
+            self.skipTest("this file system knows no setuid")
+        self.expect(0, "setuid", program, 0)
+
+    def test_other_processor(self):
+        self.expect(126, "another kind of processor", self.changed(18, (243).to_bytes(2, "little")), 0)
+
+    def test_32_bit(self):
+        program = self.changed(4, b"\1")
+        self.expect(hz("run", "--", program, 0).returncode, "not a 64-bit ELF", program, 0)
+
+    def test_musl(self):
+        glibc, musl = b"/lib64/ld-linux-x86-64.so.2\0", b"/lib/ld-musl-x86_64.so.1\0"
+        place = Path(shutil.which("sleep")).read_bytes().find(glibc)
+        if place < 0:
+            self.skipTest("no x86-64 glibc program at hand")
+        program = self.changed(place, musl.ljust(len(glibc), b"\0"))
+        self.expect(hz("run", "--", program, 0).returncode, "uses musl", program, 0)
+
+    def test_nothing_is_said_of_others(self):
+        script = self.scratch / "script"
+        script.write_text("#!/bin/sh\n:\n", encoding="utf-8")
+        script.chmod(0o755)
+        bare = self.scratch / "bare"
+        bare.write_text(":\n", encoding="utf-8")
+        bare.chmod(0o755)
+        for program in (shutil.which("sleep"), script, bare):
+            self.assertEqual(hz("run", "--", program, 0).stderr, "")
+
+    def test_it_costs_next_to_nothing(self):
+        if shutil.which("strace") is None:
+            self.skipTest("strace is not installed")
+        log = self.scratch / "log"
+        command = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", log, ROOT / "hz", "run", "--", shutil.which("sleep"), "0"]
+        subprocess.run(command, env=environment(), check=True, timeout=60)
+        programs = [line for line in log.read_text(encoding="utf-8").splitlines() if line.endswith(" = 0")]
+        self.assertLessEqual(len(programs), 16, "\n".join(programs))
+
+
 class PassesOn(unittest.TestCase):
     def test_arguments(self):
         words = ["two words", "", "*", "$HOME", "a\\b", "'", '"', "-x", "--", "new\nline"]
@@ -125,6 +232,32 @@ class Statistics(unittest.TestCase):
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         told = json.loads(result.stderr)
         self.assertEqual((told["hz"], told["line"]), ("stats", DEFAULT))
+
+    def test_names_the_process(self):
+        told = json.loads(hz("run", "--stats=json", "--", sys.executable, "-c", "print('text')").stderr)
+        self.assertGreater(told["pid"], 0)
+        self.assertEqual(told["program"], Path(sys.executable).name)
+
+    def test_at_a_signal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "stats"
+            script = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+            result = hz("run", "--stats-file", file, "--", sys.executable, "-c", script)
+            self.assertEqual((result.returncode, result.stderr), (-signal.SIGTERM, ""))
+            self.assertTrue(file.read_text(encoding="utf-8").startswith(f"hz: stats line={DEFAULT} "))
+
+    def test_a_file_for_each_process(self):
+        script = "import os, subprocess; os.close(2); subprocess.run(['sleep', '0'])"
+        with tempfile.TemporaryDirectory() as folder:
+            for options in (["--stats=json", f"--stats-file={folder}/%p"], ["--stats-file", f"{folder}/%p", "--stats=json"]):
+                self.assertEqual(hz("run", *options, "--", sys.executable, "-c", script).stderr, "")
+                made = {file.name: json.loads(file.read_text(encoding="utf-8")) for file in Path(folder).iterdir()}
+                self.assertEqual({told["program"] for told in made.values()}, {Path(sys.executable).name, "sleep"})
+                self.assertEqual([str(told["pid"]) for told in made.values()], list(made))
+
+    def test_what_it_does_not_understand(self):
+        self.assertIn("--stats-file FILE", hz("run", "--stats=x", "--", "true").stderr)
+        self.assertIn("needs a name", hz("run", "--stats-file").stderr)
 
     def test_every_line(self):
         for line in LINES:

@@ -70,7 +70,7 @@ class Victim {
 
 TEST(Cancel, NothingHangsNothingIsLost) {
   const Watchdog watchdog;
-  const unsigned rounds = Long() ? 2000 : Scaled(200, 20);
+  const unsigned rounds = Long() ? 2000 : Rounds(200, 20);
   constexpr unsigned kVictims = 6;
   Exchange left;
   Random random(Seed());

@@ -25,12 +25,12 @@ foreach(binding lazy now)
     set(name life.${line}.preload.early_${binding})
     add_test(NAME ${name} COMMAND early_${binding})
     set_tests_properties(${name} PROPERTIES LABELS life TIMEOUT 60
-      ENVIRONMENT "HZ_TEST_LINE=${line};LD_PRELOAD=$<TARGET_FILE:${line}>")
+      ENVIRONMENT "HZ_TEST_LINE=${line};LD_PRELOAD=$<TARGET_FILE:hakozuna::${line}>")
     add_test(NAME ${name}.after_another COMMAND early_${binding} before_check)
     set_tests_properties(${name}.after_another PROPERTIES LABELS life TIMEOUT 60
-      ENVIRONMENT "HZ_TEST_LINE=${line};LD_PRELOAD=$<TARGET_FILE:hz-early-before>:$<TARGET_FILE:${line}>")
+      ENVIRONMENT "HZ_TEST_LINE=${line};LD_PRELOAD=$<TARGET_FILE:hz-early-before>:$<TARGET_FILE:hakozuna::${line}>")
 
-    early_program(early_${binding}_${line} ${binding} ${line}-static)
+    early_program(early_${binding}_${line} ${binding} hakozuna::${line}-static)
     set(name life.${line}.static.early_${binding})
     add_test(NAME ${name} COMMAND early_${binding}_${line})
     set_tests_properties(${name} PROPERTIES LABELS life TIMEOUT 60 ENVIRONMENT HZ_TEST_LINE=${line})

@@ -55,7 +55,7 @@ TEST(HeldOwner, OthersGoOnAndNothingIsLost) {
   struct sigaction action = {};
   action.sa_handler = &Hold;
   ASSERT_EQ(0, sigaction(SIGUSR2, &action, nullptr));
-  const unsigned rounds = Long() ? 3000 : Scaled(300, 30);
+  const unsigned rounds = Long() ? 3000 : Rounds(300, 30);
   std::vector<Block> published(kPublished);
   std::atomic<bool> over{false};
   Barrier turn(kStrangers + 2);
@@ -140,7 +140,7 @@ TEST(HeldOwner, ProcessIsStoppedAndContinued) {
   }
   char told = 0;
   ASSERT_EQ(1, read(ready[0], &told, 1));
-  const unsigned rounds = Long() ? 5000 : Scaled(500, 50);
+  const unsigned rounds = Long() ? 5000 : Rounds(500, 50);
   int status = 0;
   for (unsigned round = 0; round < rounds; ++round) {
     ASSERT_EQ(0, kill(pid, SIGSTOP));

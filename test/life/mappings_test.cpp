@@ -89,7 +89,7 @@ TEST(Mappings, StayFew) {
   const Watchdog watchdog;
   Walk walk(Seed(), 60);
   std::size_t most = 0;
-  const unsigned rounds = Long() ? 400 : 40;
+  const unsigned rounds = Long() ? 400 : Quick() ? 16 : 40;
   for (unsigned round = 0; round < rounds; ++round) {
     for (int step = 0; step < 500; ++step) walk.Step();
     if (round % 8 == 7) walk.DropAll();
@@ -147,7 +147,7 @@ const Scene none_left("NoneLeft", [] {
   for (const std::size_t spare : {0, 1, 2, 3, 4, 6, 8, 12}) {
     {
       const AllMappings all(spare);
-      for (int step = 0; step < 3000; ++step) {
+      for (unsigned step = 0; step < Rounds(3000, 3000); ++step) {
         walk.Step();
         if (step % 500 == 250) api::Trim();
       }

@@ -5,6 +5,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 MAX_STATIC_TLS = 64  # what a late dlopen can count on
 
@@ -16,6 +17,15 @@ def readelf(option, library):
 def needed_faults(dynamic):
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     return [] if needed == ["libc.so.6"] else [f"needs {' '.join(needed) or 'nothing'}, expected libc.so.6 alone"]
+
+
+def soname_faults(dynamic, library):
+    """Programs that were linked ask for this name: it says which interface they know."""
+    names = re.findall(r"\(SONAME\).*\[(.*)\]", dynamic)
+    if [name for name in names if re.fullmatch(r"libhakozuna-.+\.so\.\d+", name)] != names or not names:
+        return [f"is called {' '.join(names) or 'nothing'}, expected libhakozuna-<line>.so.<version>"]
+    beside = library.with_name(names[0])
+    return [] if beside.exists() and beside.samefile(library) else [f"is not to be found as {names[0]} beside itself"]
 
 
 def unload_faults(dynamic):
@@ -51,7 +61,7 @@ def main(library, list_file):
     with open(list_file, encoding="utf-8") as lines:
         wanted = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
     dynamic = readelf("--dynamic", library)
-    faults = (needed_faults(dynamic) + unload_faults(dynamic) + binding_faults(dynamic)
+    faults = (needed_faults(dynamic) + soname_faults(dynamic, Path(library)) + unload_faults(dynamic) + binding_faults(dynamic)
               + tls_faults(readelf("--program-headers", library))
               + export_faults(readelf("--dyn-syms", library), wanted))
     for fault in faults:

@@ -11,7 +11,6 @@ struct Box {
 #ifdef HZ_COMPLETE
   static bool worth(std::size_t);
 #endif
-  static bool stuck(std::size_t, std::size_t);
   static bool is_idle(unsigned);
   static bool is_still(unsigned);
   static bool outgrown(std::size_t, std::size_t);

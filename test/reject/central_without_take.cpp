@@ -10,9 +10,10 @@ struct Slots {};
 struct Box {
   using Bundle = Slots;
   struct Global {};
+  static constexpr unsigned kMostOwners = 1;
   static void give(Global&, unsigned, Bin, Slots&);
 #ifdef HZ_COMPLETE
-  static Slots take(Global&, unsigned, Bin, unsigned);
+  static void take(Global&, unsigned, Bin, unsigned, Slots&);
 #endif
   static std::size_t metadata_bytes(const Global&);
   static void shrink(Global&);

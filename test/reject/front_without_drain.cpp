@@ -11,6 +11,7 @@ struct Box {
   using Bundle = Slots;
   using List = void*;
   static constexpr bool kInBand = false;
+  static constexpr bool kAnyBin = false;
   struct Store {};
   struct PerThread {};
   static unsigned most(Bin);
@@ -20,7 +21,9 @@ struct Box {
   static void turn_away(PerThread&, Bin);
   static void put(PerThread&, Bin, void*);
   static bool is_latest(const PerThread&, Bin, const void*);
+  static Slots space(PerThread&, Bin, unsigned);
   static void fill(PerThread&, Bin, const Slots&);
+  static void drained(PerThread&, Bin, unsigned);
 #ifdef HZ_COMPLETE
   static Slots drain(PerThread&, Bin, unsigned);
 #endif

@@ -8,6 +8,7 @@ using namespace hz;
 struct Box {
   static constexpr bool kMarks = true;
   static constexpr bool kProves = true;
+  static constexpr bool kClaims = false;
   struct PerThread {};
   static void join(PerThread&);
   static void on_alloc(void*, Bin);

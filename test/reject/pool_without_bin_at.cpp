@@ -8,10 +8,15 @@ using namespace hz;
 struct Box {
   struct Global {};
   static constexpr std::size_t kTableBytesPerGranule = 1;
+  static constexpr unsigned kMostOwners = 1;
+  static constexpr bool kWholePages = false;
   static void open(Global&, std::uintptr_t, std::uintptr_t, std::size_t);
   static void adopt(Global&, std::uintptr_t, Bin, unsigned, bool);
   static Taken take(Global&, Bin, unsigned, void**, unsigned);
-  static Given give(Global&, Bin, void* const*, unsigned, std::uintptr_t*, void**);
+  static Carved carved(const Taken&, Bin);
+  static Given give(Global&, Bin, void**, unsigned);
+  static std::uintptr_t next_emptied(const Global&, std::uintptr_t);
+  static unsigned sift(Global&, Bin, void**, unsigned);
 #ifdef HZ_COMPLETE
   static Bin bin_at(const Global&, std::uintptr_t, std::uintptr_t);
 #endif

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a box twice: as it is, which must fail by naming the function that its file name says is missing, and with
--DHZ_COMPLETE, which must work. Called by CTest: reject.py <role>_without_<function>.cpp compiler flags..."""
+"""Compiles a box or a line twice: as it is, which must fail for the reason that is expected of it, and with
+-DHZ_COMPLETE, which must work. Called by CTest: reject.py FILE.cpp compiler flags...
+
+<role>_without_<function>.cpp   the compiler names the function
+line_<what is wrong>.cpp        the compiler says what the file says after "// says: "
+"""
 
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 
 def compile_(command):
@@ -13,20 +18,30 @@ def compile_(command):
     return done.returncode == 0, done.stderr
 
 
+def expected(source):
+    """What the compiler has to say, as a pattern and in words."""
+    if source.name.startswith("line_"):
+        says = re.search(r"^// says: (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)[1]
+        # As a static assertion that failed: its text stands in the source that the compiler quotes, too.
+        return rf"static.assert[^\n]*{re.escape(says)}", says
+    function = re.fullmatch(r"\w+_without_(\w+)", source.stem)[1]
+    # As the contract writes it, after a template parameter; the name of the file does not count.
+    return rf"\b[A-Z]::{function}\b|[A-Z]::Global::{function}\b", function
+
+
 def main():
-    source, command = sys.argv[1], sys.argv[2:] + [sys.argv[1]]
-    function = re.fullmatch(r"\w+_without_(\w+)\.cpp", os.path.basename(source)).group(1)
+    source, command = Path(sys.argv[1]), sys.argv[2:] + [sys.argv[1]]
+    pattern, words = expected(source)
 
     accepted, text = compile_(command + ["-DHZ_COMPLETE"])
     if not accepted:
-        sys.exit(f"the complete box does not compile, so the other half means nothing:\n{text}")
+        sys.exit(f"what is complete does not compile, so the other half means nothing:\n{text}")
 
     accepted, text = compile_(command)
     if accepted:
-        sys.exit(f"a box without {function} compiles")
-    # As the contract writes it, after a template parameter; the name of the file does not count.
-    if not re.search(rf"\b[A-Z]::{function}\b|[A-Z]::Global::{function}\b", text):
-        sys.exit(f"the compiler does not name {function}:\n{text}")
+        sys.exit(f"compiles, although: {words}")
+    if not re.search(pattern, text):
+        sys.exit(f"the compiler does not say: {words}\n{text}")
 
 
 main()

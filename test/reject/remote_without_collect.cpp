@@ -22,13 +22,13 @@ struct Box {
   static bool admit(PerThread&, unsigned, Bin);
   static void defer(PerThread&, unsigned, Bin, void*);
   static bool is_latest(const PerThread&, const void*);
-  static Slots recall(PerThread&, Bin, unsigned);
+  static void recall(PerThread&, Bin, unsigned, Slots&);
   static std::size_t outbox_bytes(const PerThread&);
   static void send(Global&, unsigned, Parcel<Slots>&);
   static std::size_t metadata_bytes(const Global&);
   static void shrink(Global&, unsigned);
 #ifdef HZ_COMPLETE
-  static Slots collect(Global&, unsigned, Bin, unsigned);
+  static void collect(Global&, unsigned, Bin, unsigned, Slots&);
 #endif
 };
 

@@ -7,12 +7,14 @@ using namespace hz;
 
 struct Box {
   using Tag = unsigned;
-  static constexpr bool kOwned = true;
+  static constexpr bool kOwned = true, kByPages = false;
+  static constexpr unsigned kMostOwners = 1;
   struct Global {};
   struct PerThread {};
   static constexpr std::size_t kTableBytesPerGranule = 1;
   static void open(Global&, std::uintptr_t, std::size_t);
   static Tag find(const Global&, std::uintptr_t);
+  static void cover(Global&, std::size_t);
   static bool covers(const Global&, std::uintptr_t);
   static void bind(Global&, std::uintptr_t, std::size_t, Bin, unsigned);
 #ifdef HZ_COMPLETE

@@ -7,13 +7,15 @@ using namespace hz;
 
 struct Box {
   struct Global {};
-  static bool open(Global&, std::size_t);
+  static constexpr unsigned kMostTables = 1;
+  static bool open(Global&, const TableShape*, unsigned);
   static std::uintptr_t base(const Global&);
   static std::size_t bytes(const Global&);
-  static std::uintptr_t tables(const Global&);
-  static void shadow(Global&, std::uintptr_t, std::size_t, bool);
+  static std::uintptr_t table(const Global&, unsigned);
+  static void tell(Global&, void (*)(std::size_t));
   static void limit(Global&, MemoryLimit, MemoryLimit);
   static Run acquire(Global&, std::size_t, std::size_t, Demand);
+  static bool claim(Global&, std::uintptr_t, bool);
   static void release(Global&, std::uintptr_t, bool);
   static bool resize(Global&, std::uintptr_t, std::size_t);
   static std::size_t granules(Global&, std::uintptr_t);
@@ -23,8 +25,9 @@ struct Box {
   static bool has_room(Global&);
   static std::size_t thread_share(const Global&);
   static std::size_t reached_bytes(Global&);
+  static bool answers(Global&, unsigned);
 #ifdef HZ_COMPLETE
-  static std::size_t purge(Global&, std::size_t);
+  static std::size_t purge(Global&, std::size_t, std::size_t);
 #endif
   static void free_locks(Global&);
   static void note_seam(Global&, std::uintptr_t);

@@ -61,7 +61,7 @@ void Live(unsigned thread, Exchange& passed, double end) {
 }
 
 TEST(Purger, KeepsEveryByteOfThreadsThatWakeAndSleep) {
-  const auto seconds = static_cast<double>(NumberFrom("HZ_TEST_SECONDS", Long() ? 300 : 8));
+  const auto seconds = static_cast<double>(NumberFrom("HZ_TEST_SECONDS", Long() ? 300 : Quick() ? 2 : 8));
   const Watchdog watchdog(static_cast<unsigned>(seconds) + 200);
   std::printf("HZ_TEST_SEED=%" PRIu64 "\n", Seed());
   Exchange passed;

@@ -85,7 +85,7 @@ TEST(PurgerAndFork, HundredsOfForksWhileItWorks) {
         SleepFor(0.02 * static_cast<double>(i));
       }
     });
-    const unsigned forks = Long() ? 5000 : Scaled(200, 40);
+    const unsigned forks = Long() ? 5000 : Rounds(200, 40);
     for (unsigned number = 0; number < forks && !::testing::Test::HasFailure(); ++number) {
       const pid_t pid = fork();
       if (pid == 0) {
@@ -119,7 +119,7 @@ TEST(PurgerAndExit, DISABLED_Leave) {
 void Leave(const char* exec) {
   char program[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  for (unsigned turn = 0; turn < (Long() ? 200U : Scaled(8, 3)); ++turn) {
+  for (unsigned turn = 0; turn < (Long() ? 200U : Rounds(8, 3)); ++turn) {
     const ChildResult result =
         RunChild({program, "--gtest_filter=PurgerAndExit.DISABLED_Leave", "--gtest_also_run_disabled_tests"},
                  {{"HZ_TEST_WAIT", std::to_string(turn * 37 % 250)}, {"HZ_TEST_EXEC", exec}});

@@ -45,7 +45,8 @@ TEST(Exhaustion, BySmallBlocks) {
   UnderLimitOf(kSmallLimit, [] { FillTwice(kSmallLimit, 4, 10); });
 }
 TEST(Exhaustion, ByMixedBlocks) {
-  UnderLimitOf(kLargeLimit, [] { FillTwice(kLargeLimit, 4, 17); });
+  const std::size_t limit = Quick() ? kSmallLimit : kLargeLimit;
+  UnderLimitOf(limit, [limit] { FillTwice(limit, 4, 17); });
 }
 TEST(Exhaustion, ByLargeBlocks) {
   UnderLimitOf(kSmallLimit, [] { FillTwice(kSmallLimit, 19, 20); });

@@ -143,7 +143,7 @@ class Storm {
 
 TEST(ForkStorm, ChildrenFindTheHeapWhole) {
   const Watchdog watchdog(Long() ? 3000 : 240);
-  const unsigned forks = Long() ? 10000 : Scaled(kHeapIsOurs ? 500 : 2000, 100);
+  const unsigned forks = Long() ? 10000 : Rounds(kHeapIsOurs ? 500 : 2000, 100);
   {
     Storm storm;
     for (unsigned number = 0; number < forks; ++number) {

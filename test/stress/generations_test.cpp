@@ -12,7 +12,7 @@ namespace {
 
 TEST(Generations, BlocksSurviveTheirThread) {
   const Watchdog watchdog;
-  const unsigned generations = Scaled(200, 40);
+  const unsigned generations = Rounds(200, 40);
   constexpr unsigned kThreads = 8;
   Exchange left;
   for (unsigned generation = 0; generation < generations; ++generation) {

@@ -4,9 +4,12 @@
 // left with few mappings.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
+#include <thread>
 
 #include "stress/blocks.hpp"
+#include "stress/limited.hpp"
 #include "stress/threads.hpp"
 #include "support/rss.hpp"
 
@@ -55,7 +58,7 @@ TEST(Huge, GrowsOverMemoryThatWasMovedBefore) {
   constexpr std::size_t kMost = 24 * kMiB;
   Block blocks[kBlocks];
   for (Block& block : blocks) block = MakeBlock(5 * kMiB);
-  for (unsigned i = 0; i < Scaled(150, 40) && !HasFailure(); ++i) {
+  for (unsigned i = 0; i < Rounds(150, 40) && !HasFailure(); ++i) {
     Block& block = blocks[Below(random, kBlocks)];
     if (Below(random, 4) == 0 || block.size > kMost) {
       CheckAndFree(block);
@@ -72,7 +75,7 @@ TEST(Huge, GrowsOverMemoryThatWasMovedBefore) {
 // Only some pages are touched: it is the number of blocks that counts here.
 TEST(Huge, ManyThreadsWithManyBlocks) {
   const Watchdog watchdog;
-  const unsigned rounds = Scaled(200, 20);
+  const unsigned rounds = Rounds(200, 20);
   Exchange passed;
   Together(6, [&](unsigned thread) {
     Random random(Seed() + thread);
@@ -98,6 +101,52 @@ TEST(Huge, ManyThreadsWithManyBlocks) {
   for (const Block& block : passed.TakeAll()) CheckAndFree(block);
   EXPECT_LT(Mappings(), kMostMappings);
   ExpectNothingLost();
+}
+
+// Two threads free one block at once: one of them does, and the other is told.
+TEST(Huge, FreedByTwoAtOnceIsFreedOnce) {
+  constexpr unsigned kRounds = Scaled(3000, 300);
+  if (std::getenv(kInsideProcess) == nullptr) {
+    const ChildResult result = RunInProcess({{"HZ_ON_INVALID", "report"}}, "true", {});
+    ASSERT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err.substr(0, 2000);
+    unsigned told = 0;
+    for (std::size_t at = result.err.find("hz: error: E0"); at != std::string::npos;
+         at = result.err.find("hz: error: E0", at + 1)) {
+      const std::string code = result.err.substr(at + 11, 3);
+      EXPECT_TRUE(code == "E02" || code == "E03") << code;
+      ++told;
+    }
+    EXPECT_EQ(kRounds, told) << result.err.substr(0, 2000);
+    return;
+  }
+  const Watchdog watchdog;
+  const hz_stats_t before = HeapStats();
+  void* block = nullptr;
+  std::atomic<unsigned> arrived{0};
+  // Awake, so that both set out within nanoseconds of each other.
+  const auto meet = [&](unsigned times) {
+    ++arrived;
+    for (unsigned spins = 0; arrived < 2 * times; ++spins) {
+      if (spins % 10000 == 9999) std::this_thread::yield();
+    }
+  };
+  Block others[2];
+  Together(2, [&](unsigned thread) {
+    for (unsigned round = 0; round < kRounds; ++round) {
+      if (thread == 0) block = api::Malloc(5 * kMiB);
+      meet(3 * round + 1);
+      api::Free(block);
+      meet(3 * round + 2);
+      // Were it free twice, two would get it.
+      others[thread] = {api::Malloc((5 + round % 3) * kMiB), 1000, FreshSeed()};
+      FillPattern(others[thread].at, 1000, others[thread].seed);
+      meet(3 * round + 3);
+      CheckAndFree(others[thread]);
+    }
+  });
+  if (kHeapIsOurs) {
+    EXPECT_LE(HeapStats().bytes_held, before.bytes_held + 20 * kMiB);
+  }
 }
 
 }  // namespace

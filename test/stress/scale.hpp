@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How large a test is: the seed (HZ_TEST_SEED), the duration of open-ended tests (HZ_TEST_SECONDS), the long variants
-// (HZ_TEST_LONG=1), and what sanitizers make slow. Called by the tests that run for long: stress and model.
+// How large a test is: the seed (HZ_TEST_SEED), the duration of open-ended tests (HZ_TEST_SECONDS), the quick variants
+// (HZ_TEST_TIER=quick), the long ones (HZ_TEST_LONG=1), and what sanitizers make slow. Called by the tests that run for
+// long: stress and model.
 #pragma once
 
 #include <unistd.h>
@@ -25,6 +26,17 @@ inline bool Long() { return NumberFrom("HZ_TEST_LONG", 0) != 0; }
 
 // `n`, or less where a sanitizer watches.
 inline constexpr unsigned Scaled(unsigned n, unsigned sanitized) { return kSanitized ? sanitized : n; }
+
+// The daily tier, `hz test` without --all: what repeats itself does so less often.
+inline bool Quick() {
+  const char* tier = std::getenv("HZ_TEST_TIER");
+  return tier != nullptr && std::strcmp(tier, "quick") == 0;
+}
+
+// How often something is repeated.
+inline unsigned Rounds(unsigned n, unsigned sanitized) {
+  return Quick() ? (Scaled(n, sanitized) + 7) / 8 : Scaled(n, sanitized);
+}
 
 // One seed a process: whatever it prints repeats it.
 inline std::uint64_t Seed() {

@@ -18,7 +18,7 @@ void Count(int) { signals.fetch_add(1, std::memory_order_relaxed); }
 TEST(Signals, DoNotDisturbTheHeap) {
   const Watchdog watchdog;
   constexpr unsigned kWorkers = 3;
-  const unsigned wanted = Scaled(1000000, 5000);
+  const unsigned wanted = Rounds(1000000, 5000);
   struct sigaction action = {};
   action.sa_handler = &Count;
   const int queued = SIGRTMIN;  // of the others, one that arrives while one is pending is lost

@@ -18,6 +18,7 @@
 namespace hz_test {
 
 struct ChildResult {
+  pid_t pid = 0;
   int exit_code = -1;  // -1 if a signal ended it
   int signal = 0;
   std::string out;
@@ -73,6 +74,7 @@ inline ChildResult RunChild(const std::vector<std::string>& arguments, const std
     execvp(argv[0], argv.data());
     _exit(127);
   }
+  result.pid = pid;
   close(out_pipe[1]);
   close(err_pipe[1]);
   ReadBoth(out_pipe[0], err_pipe[0], result);

@@ -3,22 +3,32 @@
 # Functions for the CMakeLists.txt of the test folders: a GoogleTest program with our helpers, and its registration once
 # per line, served by preload or by what it was linked with.
 include_guard(DIRECTORY)
-include(GoogleTest)
 find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
+include(${CMAKE_CURRENT_LIST_DIR}/weights.cmake)
 
-function(hz_compile_tests target)
+set(HZ_TEST_SUPPORT ${CMAKE_CURRENT_LIST_DIR})
+
+function(hz_test_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   # Without builtins: a compiler may not pair up or drop the very calls that are tested. clang 14 needs to be told that
   # sized delete exists.
   target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin -fsized-deallocation)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/test)
-  # GoogleTest's header takes longer to compile than most tests; of few sources it is not worth a compilation of its own.
-  get_target_property(sources ${target} SOURCES)
-  list(LENGTH sources count)
-  if(count GREATER 4)
-    target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
+endfunction()
+
+# The headers that most tests include take longer to compile than the tests: all programs share them, compiled once.
+function(hz_compile_tests target)
+  if(NOT TARGET hz_test_headers)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/hz_test_headers.cpp)
+    file(GENERATE OUTPUT ${source} CONTENT "// Compiled for its precompiled headers.\n")
+    add_library(hz_test_headers OBJECT ${source})
+    hz_test_options(hz_test_headers)
+    target_link_libraries(hz_test_headers PRIVATE GTest::gtest Threads::Threads)
+    target_precompile_headers(hz_test_headers PRIVATE ${HZ_TEST_SUPPORT}/precompiled.hpp)
   endif()
+  hz_test_options(${target})
+  target_precompile_headers(${target} REUSE_FROM hz_test_headers)
 endfunction()
 
 function(hz_link_tests target)
@@ -35,33 +45,66 @@ function(hz_test_program name)
   hz_link_tests(${name} ${arg_LIBRARIES})
 endfunction()
 
-# hz_line_program(NAME LINE KIND SOURCES… [DEFINITIONS …]): NAME_LINE, linked with the line's library of that KIND, direct
-# or static. What is compiled knows the public headers alone, so all lines share it.
-function(hz_line_program name line kind)
-  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "SOURCES;DEFINITIONS")
+# hz_test_objects(NAME SOURCES… [DEFINITIONS …]): NAME_objects, what programs share that differ in what they link with.
+function(hz_test_objects name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEFINITIONS")
   if(NOT TARGET ${name}_objects)
     add_library(${name}_objects OBJECT ${arg_SOURCES})
     hz_compile_tests(${name}_objects)
     target_compile_definitions(${name}_objects PRIVATE ${arg_DEFINITIONS})
     target_link_libraries(${name}_objects PRIVATE GTest::gtest)
   endif()
-  add_executable(${name}_${line} $<TARGET_OBJECTS:${name}_objects>)
-  set_target_properties(${name}_${line} PROPERTIES LINKER_LANGUAGE CXX)
-  hz_link_tests(${name}_${line} ${line}-${kind})
 endfunction()
 
-# hz_discover(NAME LINE KIND LABEL [VARIABLE VALUE]): its tests become LABEL.LINE.KIND.Suite.Test
-# VARIABLE is one more variable of their environment; it has a property of its own, because lists inside PROPERTIES do
-# not arrive as lists.
-function(hz_discover name line kind label)
-  set(modification)
-  if(ARGC GREATER 4)
-    set(modification ENVIRONMENT_MODIFICATION ${ARGV4}=set:${ARGV5})
+# hz_link_program(PROGRAM NAME LIBRARIES…): of the objects of NAME.
+function(hz_link_program program name)
+  add_executable(${program} $<TARGET_OBJECTS:${name}_objects>)
+  set_target_properties(${program} PROPERTIES LINKER_LANGUAGE CXX)
+  hz_link_tests(${program} ${ARGN})
+endfunction()
+
+# hz_line_program(NAME LINE KIND SOURCES… [DEFINITIONS …]): NAME_LINE, linked with the line's library of that KIND, direct
+# or static. What is compiled knows the public headers alone, so all lines share it.
+function(hz_line_program name line kind)
+  hz_test_objects(${name} ${ARGN})
+  hz_link_program(${name}_${line} ${name} hakozuna::${line}-${kind})
+endfunction()
+
+# hz_register(PROGRAM PREFIX LABEL [ALONE REGEX] [TIMEOUT SECONDS] [ENVIRONMENT …]): the tests of PROGRAM, listed when
+# ctest starts. The cases of a suite share a process and are one test of ctest, PREFIX.Suite, because a process costs
+# more than most cases. Suites that match ALONE have a process for each case, PREFIX.Suite.Case: those whose cases count
+# on what a fresh process is like. HZ_TEST_ALONE=1 in ctest's environment gives every case its own.
+function(hz_register program prefix label)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "ALONE;TIMEOUT" "ENVIRONMENT")
+  set(timeout 600)
+  if(arg_TIMEOUT)
+    set(timeout ${arg_TIMEOUT})
   endif()
-  set(timeout 300)
   if(DEFINED ENV{HZ_TEST_LONG})  # `hz endure` configures with it
     set(timeout 3600)
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX ${label}.${line}.${kind}. DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS ${label} TIMEOUT ${timeout} ENVIRONMENT HZ_TEST_LINE=${line} ${modification})
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/${prefix}.${program}.cmake")
+  file(GENERATE OUTPUT "${file}" CONTENT
+"set(hz_program [==[$<TARGET_FILE:${program}>]==])
+set(hz_prefix [==[${prefix}]==])
+set(hz_label ${label})
+set(hz_timeout ${timeout})
+set(hz_alone [==[${arg_ALONE}]==])
+set(hz_environment [==[${arg_ENVIRONMENT}]==])
+include([==[${HZ_TEST_SUPPORT}/register.cmake]==])
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}")
+endfunction()
+
+# hz_discover(NAME LINE KIND LABEL [VARIABLE VALUE] [ALONE REGEX]): its tests become LABEL.LINE.KIND.Suite
+# VARIABLE is one more variable of their environment.
+function(hz_discover name line kind label)
+  cmake_parse_arguments(PARSE_ARGV 4 arg "" "ALONE" "")
+  set(environment HZ_TEST_LINE=${line})
+  if(arg_UNPARSED_ARGUMENTS)
+    list(GET arg_UNPARSED_ARGUMENTS 0 variable)
+    list(GET arg_UNPARSED_ARGUMENTS 1 value)
+    list(APPEND environment "${variable}=${value}")
+  endif()
+  hz_register(${name} ${label}.${line}.${kind} ${label} ALONE "${arg_ALONE}" ENVIRONMENT ${environment})
 endfunction()

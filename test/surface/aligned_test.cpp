@@ -77,6 +77,33 @@ TEST(Aligned, SeveralHugeAlignmentsAtOnce) {
   for (void* block : blocks) std::free(block);
 }
 
+// Mapped as far as it is used: what lies between costs nothing, and the heap goes on in it.
+TEST(Aligned, AsLongAsThereIsRoom) {
+  for (unsigned shift = 31; shift <= 36; ++shift) {
+    const std::size_t alignment = std::size_t{1} << shift;
+    void* blocks[4];
+    std::size_t size = 100;
+    for (void*& block : blocks) {
+      block = memalign(alignment, size);
+      if (hz_test::OnLibc() && block == nullptr) continue;  // which may be refused what it does not need
+      ExpectAligned(block, alignment, size);
+      size *= 100;
+    }
+    size = 100;
+    for (void* block : blocks) {
+      void* small = std::malloc(1000);
+      EXPECT_TRUE(block == nullptr || HasPattern(block, size, alignment));
+      std::free(block);
+      std::free(small);
+      size *= 100;
+    }
+  }
+  for (unsigned shift = 50; shift < 64; ++shift) {
+    void* out = &out;
+    EXPECT_EQ(ENOMEM, posix_memalign(&out, Opaque(std::size_t{1} << shift), 100)) << shift;
+  }
+}
+
 TEST(Aligned, AlignedAllocTakesSizesThatAreNoMultiple) {
   for (const std::size_t alignment : {64u, 4096u, 1u << 20, 4u << 20, 8u << 20}) {
     void* block = aligned_alloc(Opaque(alignment), alignment + 3);

@@ -118,6 +118,25 @@ TEST(Mallinfo, CountsWhatIsAllocated) {
   EXPECT_LE(after.uordblks + after.hblkhd, before.uordblks + before.hblkhd + kSome / 8);
 }
 
+TEST(Tell, HugeBlocksStandApart) {
+  const auto before = mallinfo2();
+  void* blocks[3];
+  for (void*& block : blocks) block = std::malloc(std::size_t{40} << 20);
+  auto now = mallinfo2();
+  EXPECT_EQ(before.hblks + 3, now.hblks);
+  EXPECT_GE(now.hblkhd, before.hblkhd + (std::size_t{120} << 20));
+  EXPECT_LT(now.hblkhd, before.hblkhd + (std::size_t{121} << 20));
+  EXPECT_LT(now.uordblks, before.uordblks + (std::size_t{1} << 20)) << "counted once";
+  blocks[0] = std::realloc(blocks[0], std::size_t{80} << 20);
+  now = mallinfo2();
+  EXPECT_EQ(before.hblks + 3, now.hblks);
+  EXPECT_GE(now.hblkhd, before.hblkhd + (std::size_t{160} << 20));
+  for (void* block : blocks) std::free(block);
+  now = mallinfo2();
+  EXPECT_EQ(before.hblks, now.hblks);
+  EXPECT_EQ(before.hblkhd, now.hblkhd);
+}
+
 TEST(Mallinfo, CountsSmallBlocksAsUsed) {
   const auto before = mallinfo2();
   std::vector<void*> blocks = SmallBlocks(kSome);

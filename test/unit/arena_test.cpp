@@ -7,8 +7,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -23,12 +25,12 @@ namespace {
 using hz::Arena;
 using hz::kGranule;
 
-constexpr std::size_t kTableBytes = 100;
+constexpr hz::TableShape kShapes[] = {{1, true, true}, {99, true, true}};
 
 class ArenaTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(Arena::open(arena_, kTableBytes)); }
-  void TearDown() override { hz::os::unmap(hz::pointer(Arena::base(arena_)), Arena::bytes(arena_)); }
+  void SetUp() override { ASSERT_TRUE(Arena::open(arena_, kShapes, 2)); }
+  void TearDown() override { Arena::close(arena_); }
 
   hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) {
     return Arena::acquire(arena_, granules, alignment);
@@ -38,27 +40,141 @@ class ArenaTest : public ::testing::Test {
   Arena::Global arena_;
 };
 
-TEST_F(ArenaTest, ReservesFarMoreThanThereIsMemory) {
-  if (hz::os::address_space_limit() != SIZE_MAX) return;  // then it grows instead
-  EXPECT_GE(Arena::bytes(arena_), Arena::kDefaultBytes);
+// Bytes of writable private mappings: what a system that never overcommits charges.
+std::size_t Charged() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t begin = 0, end = 0;
+    char access[5] = {};
+    if (std::sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, access) == 3 && access[1] == 'w' && access[3] == 'p')
+      bytes += end - begin;
+  }
+  return bytes;
+}
+
+TEST_F(ArenaTest, PlansFarMoreThanThereIsMemoryAndTakesWhatIsUsed) {
+  if (arena_.plan.reserved()) GTEST_SKIP() << "this system wants addresses to be reserved";
   EXPECT_GE(Arena::bytes(arena_), 4 * hz::os::memory_bytes());
+  Arena::Global other;
+  const std::size_t before = Charged();
+  ASSERT_TRUE(Arena::open(other, kShapes, 2));
+  EXPECT_LE(Charged(), before + 3 * hz::kMiB) << "at first";
+  ASSERT_NE(0u, Arena::acquire(other, 16384, 1).at);
+  EXPECT_GE(Charged(), before + hz::kGiB);
+  EXPECT_LE(Charged(), before + hz::kGiB + 80 * hz::kMiB);
+  Arena::close(other);
+  EXPECT_LE(Charged(), before + hz::kMiB) << "closed";
 }
 
 TEST_F(ArenaTest, NoHugePageIsUsableInPart) {
-  using hz::AddressRange;
-  for (const std::size_t granules : {1, 63, 64, 65}) {
-    ASSERT_NE(0u, Acquire(granules).at);
-    EXPECT_EQ(0u, arena_.range.base % AddressRange::kHugePage);
-    EXPECT_EQ(0u, (arena_.range.committed - arena_.range.base) % AddressRange::kHugePage);
+  using hz::AddressPlan;
+  for (const std::size_t granules : {1, 63, 64, 65, 5000}) {
+    const std::uintptr_t run = Acquire(granules).at;
+    ASSERT_NE(0u, run);
+    const std::uintptr_t end = hz::align_up(run + granules * kGranule, AddressPlan::kHugePage);
+    EXPECT_TRUE(hz::os::is_mapped(hz::pointer(end - kGranule), kGranule));
+  }
+  EXPECT_EQ(0u, Arena::base(arena_) % AddressPlan::kHugePage);
+}
+
+// Somebody's mapping, which must stay as it is.
+class Stranger {
+ public:
+  Stranger(std::uintptr_t at, std::size_t bytes) : bytes_(bytes) {
+    at_ = static_cast<unsigned char*>(mmap(hz::pointer(at), bytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0));
+    EXPECT_EQ(hz::pointer(at), at_);
+    at_[0] = at_[bytes - 1] = kMark;
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  ~Stranger() {
+    EXPECT_TRUE(at_[0] == kMark && at_[bytes_ - 1] == kMark);
+    munmap(at_, bytes_);
+  }
+
+ private:
+  static constexpr unsigned char kMark = 0x77;
+  unsigned char* at_;
+  const std::size_t bytes_;
+};
+
+TEST_F(ArenaTest, WhatOthersMappedInItsWayIsSkipped) {
+  if (arena_.plan.reserved()) GTEST_SKIP() << "what is reserved is nobody else's";
+  const std::uintptr_t first = Acquire(1).at;
+  for (const std::size_t megabytes : {2, 100, 5000}) {
+    const hz::AddressPlan& plan = arena_.plan;
+    const Stranger stranger(plan.at(plan.stretch(plan.stretches() - 1).usable) + 20 * hz::kMiB, megabytes * hz::kMiB);
+    for (int i = 0; i < 100; ++i) {
+      const hz::Run run = Acquire(static_cast<std::size_t>(16 + i));
+      ASSERT_NE(0u, run.at) << i;
+      EXPECT_EQ(run.at, Arena::start(arena_, run.at + 5 * kGranule));
+      Fill(run, 1);
+    }
+    EXPECT_NE(0u, Acquire(40000).at);
+  }
+  EXPECT_LE(arena_.plan.stretches(), 8u);
+  EXPECT_EQ(first, Arena::start(arena_, first));
+  EXPECT_EQ(0u, Arena::start(arena_, arena_.plan.at(arena_.plan.stretch(1).begin - 5))) << "nobody's";
+}
+
+TEST_F(ArenaTest, TablesThatCannotGrowMeanNoMemory) {
+  if (arena_.plan.reserved()) GTEST_SKIP() << "what is reserved is nobody else's";
+  for (unsigned table = 0; table < 3; ++table) {
+    Arena::Global arena;
+    ASSERT_TRUE(Arena::open(arena, kShapes, 2));
+    ASSERT_NE(0u, Arena::acquire(arena, 1, 1).at);
+    const hz::TableShape rows = {sizeof(hz::RunTable::Row), false, true};
+    const std::size_t stride = table == 2 ? rows.row_bytes : kShapes[table].row_bytes;
+    const std::size_t later = arena.plan.stretch(0).begin + 100000;
+    const std::uintptr_t place = (arena.plan.table(table) + later * stride) & ~(hz::kPage - 1);
+    std::size_t granules = 0;
+    std::size_t charged = 0;
+    {
+      const Stranger stranger(place, hz::kPage);
+      for (int refused = 0; refused < 3;) {
+        charged = Charged();
+        const hz::Run run = Arena::acquire(arena, 1000, 1);
+        granules += run.at != 0 ? 1000 : 0;
+        refused += run.at == 0 ? 1 : 0;
+        ASSERT_LT(granules, 110000U) << table;
+      }
+      EXPECT_GE(granules, 70000U) << table;
+      EXPECT_EQ(charged, Charged()) << "what is refused costs nothing";
+      EXPECT_EQ(0u, Arena::acquire(arena, 50000, 1).at);
+      const std::uintptr_t run = Arena::start(arena, arena.plan.at(arena.plan.stretch(0).begin));
+      Arena::release(arena, run, false);
+      EXPECT_NE(0u, Arena::acquire(arena, 1, 1).at) << "what is there goes on";
+    }
+    EXPECT_NE(0u, Arena::acquire(arena, 1000, 1).at) << "it is gone";
+    Arena::close(arena);
   }
 }
 
-TEST_F(ArenaTest, TablesComeFirstAndReadAsZero) {
-  const std::size_t bytes = Arena::bytes(arena_) / kGranule * kTableBytes;
-  EXPECT_EQ(Arena::base(arena_), Arena::tables(arena_));
-  const auto* tables = static_cast<const char*>(hz::pointer(Arena::tables(arena_)));
-  for (std::size_t at = 0; at < bytes; at += hz::kPage) ASSERT_EQ(0, tables[at]);
-  EXPECT_GE(Acquire(1).at, Arena::tables(arena_) + bytes);
+// A gap of gigabytes is not paid for, and not lost: the heap goes on in it.
+TEST_F(ArenaTest, LargeAlignmentsTouchOnlyWhatTheyNeed) {
+  if (arena_.plan.reserved()) GTEST_SKIP() << "where a range is reserved it is none too long";
+  Acquire(1);
+  const std::size_t charged = Charged();
+  const std::size_t held = Arena::held_bytes(arena_);
+  for (unsigned shift = 30; shift <= 40; ++shift) {
+    const std::size_t alignment = (std::size_t{1} << shift) / kGranule;
+    const hz::Run run = Acquire(2, alignment);
+    ASSERT_NE(0u, run.at) << shift;
+    EXPECT_EQ(0u, run.at % (alignment * kGranule)) << shift;
+    EXPECT_TRUE(run.zeroed);
+    EXPECT_EQ(run.at, Arena::start(arena_, run.at + kGranule));
+    EXPECT_EQ(0u, Arena::start(arena_, run.at - kGranule));
+    Fill(run, 2);
+    Arena::release(arena_, run.at, false);
+    EXPECT_EQ(run.at, Acquire(2, alignment).at) << "and again";
+  }
+  EXPECT_LE(Charged(), charged + 11 * 3 * hz::kMiB);
+  EXPECT_LE(Arena::held_bytes(arena_), held + 11 * 3 * kGranule);
+  const hz::Run next = Acquire(1);
+  EXPECT_LT(next.at, arena_.plan.at(arena_.plan.stretch(1).begin)) << "in the gap";
+  EXPECT_EQ(0u, Acquire(1, std::size_t{1} << 31).at) << "beyond the plan";
 }
 
 TEST_F(ArenaTest, TouchedMemoryIsDealtOutAgainFirst) {
@@ -81,7 +197,7 @@ TEST_F(ArenaTest, HalfDirtyIsNotZeroed) {
   Acquire(1);
   Fill(run, 2);
   ASSERT_TRUE(Arena::resize(arena_, run.at, 1));
-  Arena::purge(arena_, 0);
+  Arena::purge(arena_, 0, SIZE_MAX);
   Arena::release(arena_, run.at, false);
   EXPECT_EQ(kGranule, Arena::dirty_bytes(arena_)) << "one of the two was purged before";
   const hz::Run whole = Acquire(2);
@@ -111,7 +227,7 @@ TEST_F(ArenaTest, ImpossibleRequestsAreRefused) {
   for (std::size_t granules : {Arena::bytes(arena_) / kGranule, SIZE_MAX / kGranule, SIZE_MAX}) {
     EXPECT_EQ(0u, Acquire(granules).at);
   }
-  EXPECT_EQ(0u, Acquire(1, std::size_t{1} << 47).at);
+  for (unsigned shift = 27; shift < 48; ++shift) EXPECT_EQ(0u, Acquire(1, std::size_t{1} << shift).at);
   const hz::Run run = Acquire(1);
   EXPECT_FALSE(Arena::resize(arena_, run.at, SIZE_MAX / kGranule));
   EXPECT_EQ(1u, Arena::granules(arena_, run.at));
@@ -124,8 +240,9 @@ TEST_F(ArenaTest, RowsOfACleanRunGoBackButForItsEnds) {
   ASSERT_NE(0u, runs.back());
   const hz::RunTable& table = arena_.runs;
   const auto resident = [&] {
-    const std::uintptr_t from = hz::align_up(hz::address(table.rows + table.first), hz::kPage);
-    const std::uintptr_t to = hz::address(table.rows + table.top) & ~(hz::kPage - 1);
+    const hz::AddressPlan::Stretch& used = arena_.plan.stretch(0);
+    const std::uintptr_t from = hz::align_up(hz::address(table.rows + used.begin), hz::kPage);
+    const std::uintptr_t to = hz::address(table.rows + used.top) & ~(hz::kPage - 1);
     std::vector<unsigned char> pages((to - from) / hz::kPage);
     EXPECT_EQ(0, mincore(hz::pointer(from), to - from, pages.data()));
     return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
@@ -135,10 +252,10 @@ TEST_F(ArenaTest, RowsOfACleanRunGoBackButForItsEnds) {
   for (std::size_t i = 0; i < kRuns; ++i) {
     if (i != kRuns / 2) Arena::release(arena_, runs[i], false);
   }
-  Arena::purge(arena_, 0);
+  Arena::purge(arena_, 0, SIZE_MAX);
   EXPECT_LE(resident(), 4 * page) << "two clean runs have four ends";
   Arena::release(arena_, runs[kRuns / 2], false);
-  Arena::purge(arena_, 0);
+  Arena::purge(arena_, 0, SIZE_MAX);
   EXPECT_LE(resident(), 2 * page);
   EXPECT_EQ(runs.front(), Acquire(kRuns).at) << "one run again";
 }
@@ -151,7 +268,7 @@ TEST_F(ArenaTest, PurgeGivesPagesBack) {
   Fill(run, kGranules);
   EXPECT_GE(RssBytes(), before + 60 * hz::kMiB);
   Arena::release(arena_, run.at, false);
-  EXPECT_EQ(kGranules * kGranule, Arena::purge(arena_, 0));
+  EXPECT_EQ(kGranules * kGranule, Arena::purge(arena_, 0, SIZE_MAX));
   EXPECT_LE(RssBytes(), before + 2 * hz::kMiB);
 }
 
@@ -161,7 +278,7 @@ void ExpectServesUntilTheLimit() {
   Arena::Global arena;
   const std::size_t limit = hz::os::address_space_limit();
   ASSERT_NE(SIZE_MAX, limit);
-  ASSERT_TRUE(Arena::open(arena, kTableBytes));
+  ASSERT_TRUE(Arena::open(arena, kShapes, 2));
   EXPECT_LT(VirtualBytes(), limit - limit / 8) << "nothing is reserved ahead";
   std::vector<std::uintptr_t> runs;
   runs.reserve(limit / kGranule);  // later there will be no room for it
@@ -177,7 +294,7 @@ void ExpectServesUntilTheLimit() {
     ASSERT_FALSE(runs.empty());
     for (std::uintptr_t run : runs) Arena::release(arena, run, false);
     runs.clear();
-    Arena::purge(arena, 0);
+    Arena::purge(arena, 0, SIZE_MAX);
   }
 }
 

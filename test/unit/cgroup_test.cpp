@@ -255,6 +255,53 @@ TEST_F(Cgroup, ADirectoryInsteadOfAFile) {
   EXPECT_CONTAINER(0u, 0u, 0u);
 }
 
+// Where every distribution has them; what tells is that the process's own group is there.
+TEST_F(Cgroup, UsualPlacesNeedNoMountinfo) {
+  Groups("0::/a/b\n");
+  Write("/sys/fs/cgroup/a/b/cgroup.procs", "");
+  Write("/sys/fs/cgroup/a/b/memory.high", "33554432\n");
+  Write("/sys/fs/cgroup/a/memory.max", "67108864\n");
+  Write("/sys/fs/cgroup/a/cpu.max", "100000 100000\n");
+  EXPECT_CONTAINER(64 * kMiB, 32 * kMiB, 1u);
+  Groups("0::/\n");
+  Write("/sys/fs/cgroup/cgroup.procs", "");
+  Write("/sys/fs/cgroup/memory.max", "134217728\n");
+  EXPECT_CONTAINER(128 * kMiB, 0u, 0u);
+}
+
+TEST_F(Cgroup, UsualPlacesOfBothVersions) {
+  Groups("4:memory:/m\n3:cpu,cpuacct:/c\n0::/u\n");
+  Write("/sys/fs/cgroup/memory/m/cgroup.procs", "");
+  Write("/sys/fs/cgroup/cpu/c/cgroup.procs", "");
+  Write("/sys/fs/cgroup/unified/u/cgroup.procs", "");
+  Write("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n");
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "67108864\n");
+  Write("/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "200000\n");
+  Write("/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n");
+  EXPECT_CONTAINER(64 * kMiB, 0u, 2u);
+}
+
+// One group that is elsewhere, and all is looked up.
+TEST_F(Cgroup, OneUnusualPlaceIsEnoughToReadMountinfo) {
+  Groups("4:memory:/docker/abc\n3:cpu:/docker/abc\n");
+  Mounts(Version1("/docker/abc", "/sys/fs/cgroup/memory", "memory") +
+         Version1("/docker/abc", "/sys/fs/cgroup/cpu", "cpu"));
+  Write("/sys/fs/cgroup/memory/cgroup.procs", "");
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "67108864\n");
+  Write("/sys/fs/cgroup/cpu/docker/abc/cgroup.procs", "");
+  Write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  Write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_CONTAINER(64 * kMiB, 0u, 2u);
+}
+
+TEST_F(Cgroup, AGroupOutsideOfTheNamespaceIsNotAtTheUsualPlace) {
+  Groups("0::/../other\n");
+  Write("/sys/fs/cgroup/cgroup.procs", "");
+  Write("/sys/fs/other/cgroup.procs", "");
+  Write("/sys/fs/other/memory.max", "67108864\n");
+  EXPECT_CONTAINER(0u, 0u, 0u);
+}
+
 TEST_F(Cgroup, KeepsErrnoAndLeavesNoFileOpen) {
   Groups("0::/a\n");
   Mounts(Unified("/", "/cg"));

@@ -83,7 +83,7 @@ TEST_P(SharedList, LeavesTheMarksAlone) {
 
 TEST_P(SharedList, ThreadsLoseNothingAndGetNothingTwice) {
   ExpectPassedExactlyOnce(
-      Bytes(), [&](const hz::Chain& chain) { Push(chain); }, [&](unsigned want) { return Take(want); });
+      Bytes(), [&](const hz::Chain& chain) { Push(chain); }, [&](unsigned want) { return Listed(Take(want)); });
   EXPECT_TRUE(list_.empty());
 }
 

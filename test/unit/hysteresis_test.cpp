@@ -6,13 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
 namespace hz_test {
 namespace {
 
 using hz::Hysteresis;
-using hz::kGiB;
 using hz::kMiB;
 
 // The header's words in figures.
@@ -31,6 +29,7 @@ void StopTheClock(auto& g) { g.began = hz::os::milliseconds(); }
 
 TEST(Hysteresis, NothingOutLeavesTheFloor) {
   Hysteresis::Global g;
+  Hysteresis::attend(g, true);
   EXPECT_TRUE(Hysteresis::may_wait(g, Hysteresis::kSmall));
   EXPECT_EQ(Hysteresis::kFloor, Hysteresis::dirty_limit(g));
   EXPECT_EQ(Hysteresis::kFloor / 4 * 3, Hysteresis::dirty_target(g));
@@ -38,6 +37,7 @@ TEST(Hysteresis, NothingOutLeavesTheFloor) {
 
 TEST(Hysteresis, DirtyIsTheSpareThatLooseSlotsLeave) {
   Hysteresis::Global g;
+  Hysteresis::attend(g, true);
   Hysteresis::slots_out(g, 200 * kMiB);
   EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB), Hysteresis::dirty_limit(g));
   EXPECT_EQ(Hysteresis::dirty_limit(g) / 4 * 3, Hysteresis::dirty_target(g));
@@ -47,6 +47,7 @@ TEST(Hysteresis, DirtyIsTheSpareThatLooseSlotsLeave) {
 
 TEST(Hysteresis, AQuarterOfTheSpareMayAlwaysBeDirty) {
   Hysteresis::Global g;
+  Hysteresis::attend(g, true);
   Hysteresis::slots_out(g, 200 * kMiB);
   Hysteresis::slots_out(g, 1000 * kMiB);
   Hysteresis::loose_added(g, 1000 * kMiB);
@@ -56,40 +57,91 @@ TEST(Hysteresis, AQuarterOfTheSpareMayAlwaysBeDirty) {
 
 TEST(Hysteresis, TheRecentPeakCountsWhileTheLoadSwings) {
   Hysteresis::Global g;
+  Hysteresis::attend(g, true);
   Hysteresis::slots_out(g, 200 * kMiB);
   StopTheClock(g);
-  Hysteresis::slots_home(g, 150 * kMiB);
+  Hysteresis::slots_home(g, 150 * kMiB, 64);
   EXPECT_EQ(Spare(200 * kMiB, 50 * kMiB), Hysteresis::dirty_limit(g));
 }
 
-TEST(Hysteresis, AProgramThatEmptiesItselfIsSmallAtOnce) {
+// --- nobody will look later: memory goes back as it is freed
+
+TEST(Hysteresis, WithoutAPurgerLiveBytesAndNotTheirPeakCount) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 800 * kMiB);
   StopTheClock(g);
-  Hysteresis::slots_home(g, 700 * kMiB);
-  EXPECT_EQ(800 * kMiB, Recent(g)) << "an eighth is not below an eighth";
-  Hysteresis::slots_home(g, 10 * kMiB);
-  EXPECT_EQ(720 * kMiB, Recent(g)) << "a byte that comes home takes eight with it";
-  Hysteresis::slots_home(g, 90 * kMiB);
-  EXPECT_EQ(0u, Recent(g));
-  EXPECT_EQ(Hysteresis::kFloor, Hysteresis::dirty_limit(g));
+  Hysteresis::slots_home(g, 600 * kMiB, 64);
+  EXPECT_EQ(Hysteresis::kAloneFloor + 100 * kMiB, Hysteresis::dirty_limit(g)) << "half of what lives";
+  Hysteresis::attend(g, true);
+  EXPECT_EQ(Spare(800 * kMiB, 200 * kMiB), Hysteresis::dirty_limit(g));
+  Hysteresis::attend(g, false);
+  Hysteresis::slots_home(g, 200 * kMiB, 64);
+  EXPECT_EQ(Hysteresis::kAloneFloor, Hysteresis::dirty_limit(g));
 }
 
-// What thread bins may hold is no sign that the program is still busy.
-TEST(Hysteresis, BinsDoNotHideThatAProgramEmptiesItself) {
+TEST(Hysteresis, WithoutAPurgerTwoOfTheLargestBlocksMayStay) {
+  Hysteresis::Global g;
+  Hysteresis::slots_out(g, 100 * kMiB);
+  Hysteresis::slots_home(g, 100 * kMiB, 64);
+  const auto after_one_of = [&g](std::size_t block) {
+    Hysteresis::slots_out(g, block);
+    Hysteresis::slots_home(g, block, block);
+    return Hysteresis::dirty_limit(g) - Hysteresis::kAloneFloor;
+  };
+  EXPECT_EQ(0u, after_one_of(Hysteresis::kLeastBlock - 1));
+  EXPECT_EQ(16 * kMiB, after_one_of(8 * kMiB));
+  EXPECT_EQ(16 * kMiB, after_one_of(kMiB)) << "the largest";
+  EXPECT_EQ(16 * kMiB, after_one_of(Hysteresis::kMostBlock + 1)) << "this one is too large";
+  EXPECT_EQ(2 * Hysteresis::kMostBlock, after_one_of(Hysteresis::kMostBlock));
+}
+
+TEST(Hysteresis, AResidencyBudgetKeepsNoBlocks) {
+  hz::KeepRefill::Global g;
+  hz::KeepRefill::slots_out(g, 8 * kMiB);
+  hz::KeepRefill::slots_home(g, 8 * kMiB, 8 * kMiB);
+  EXPECT_EQ(hz::KeepRefill::kFloor, hz::KeepRefill::dirty_limit(g));
+}
+
+TEST(Hysteresis, EmptiedIsBelowAnEighthOfTheRecentPeakWhateverBinsMayHold) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 800 * kMiB);
   StopTheClock(g);
   Hysteresis::bins_grown(g, 50 * kMiB);
   Hysteresis::bins_shrunk(g, 10 * kMiB);
-  Hysteresis::slots_home(g, 660 * kMiB);
-  EXPECT_EQ(800 * kMiB, Recent(g)) << "an eighth and the bins are left";
-  Hysteresis::slots_home(g, 10 * kMiB);
-  EXPECT_EQ(720 * kMiB, Recent(g));
+  Hysteresis::slots_home(g, 660 * kMiB, 64);
+  EXPECT_FALSE(Hysteresis::emptied(g)) << "an eighth and the bins are left";
+  Hysteresis::slots_home(g, kMiB, 64);
+  EXPECT_TRUE(Hysteresis::emptied(g));
+  EXPECT_FALSE(Hysteresis::may_wait(g, 64)) << "nobody would send it home";
+  EXPECT_TRUE(Hysteresis::must_go(g));
+  Hysteresis::attend(g, true);
+  EXPECT_TRUE(Hysteresis::may_wait(g, 64));
+}
+
+// However slowly it came about.
+TEST(Hysteresis, EmptiedAreAlsoAFewLiveBytesInManySpans) {
+  Hysteresis::Global g;
+  Hysteresis::span_used(g, 96 * kMiB);
+  Hysteresis::span_used(g, 32 * kMiB);
+  Hysteresis::span_retired(g, 64 * kMiB);
+  Hysteresis::slots_out(g, 2 * kMiB);
+  EXPECT_FALSE(Hysteresis::emptied(g));
+  Hysteresis::slots_home(g, 64, 64);
+  EXPECT_TRUE(Hysteresis::emptied(g));
+}
+
+TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
+  Hysteresis::Global g;
+  Hysteresis::span_used(g, Hysteresis::kSmallProcess);
+  Hysteresis::slots_out(g, Hysteresis::kSmallProcess);
+  StopTheClock(g);
+  Hysteresis::slots_home(g, Hysteresis::kSmallProcess, 64);
+  EXPECT_FALSE(Hysteresis::emptied(g));
 }
 
 TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   Hysteresis::Global g;
+  Hysteresis::attend(g, true);
   Hysteresis::slots_out(g, 100 * kMiB);
   StopTheClock(g);
   const auto add_loose = [&g](std::size_t bytes) {  // loose from the start, so that live stays
@@ -117,24 +169,37 @@ TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
 
 TEST(Hysteresis, WhatWasThereAtEachLookIsUnneeded) {
   Hysteresis::Global g;
+  constexpr std::size_t kFloor = Hysteresis::kAloneFloor;
   const auto looks = [&g](std::size_t dirty, std::size_t at_last) {
-    for (unsigned look = 1; look < Hysteresis::kLooks; ++look) EXPECT_EQ(0u, Hysteresis::unneeded(g, dirty));
-    return Hysteresis::unneeded(g, at_last);
+    for (unsigned look = 1; look < Hysteresis::kLooks; ++look)
+      EXPECT_EQ(0u, Hysteresis::unneeded(g, dirty, false).dirty);
+    return Hysteresis::unneeded(g, at_last, false);
   };
-  EXPECT_EQ(60 * kMiB, looks(60 * kMiB + Hysteresis::kFloor, 90 * kMiB));
-  EXPECT_EQ(20 * kMiB, looks(60 * kMiB, 20 * kMiB + Hysteresis::kFloor)) << "it was used once";
-  EXPECT_EQ(0u, looks(60 * kMiB, Hysteresis::kFloor));
-  EXPECT_EQ(50 * kMiB, looks(50 * kMiB + Hysteresis::kFloor, 50 * kMiB + Hysteresis::kFloor)) << "nothing is kept";
+  EXPECT_EQ(60 * kMiB, looks(60 * kMiB + kFloor, 90 * kMiB).dirty);
+  EXPECT_EQ(20 * kMiB, looks(60 * kMiB, 20 * kMiB + kFloor).dirty) << "it was used once";
+  EXPECT_EQ(0u, looks(60 * kMiB, kFloor).dirty);
+  EXPECT_EQ(50 * kMiB, looks(50 * kMiB + kFloor, 50 * kMiB + kFloor).dirty) << "nothing is kept";
+  EXPECT_EQ(0u, looks(0, 0).loose);
+  Hysteresis::loose_added(g, 100);
+  EXPECT_EQ(100u, looks(0, 0).loose) << "there is no floor for what keeps spans";
+}
+
+TEST(Hysteresis, WhileAllAreIdleNobodyNeedsAnything) {
+  Hysteresis::Global g;
+  Hysteresis::loose_added(g, 100);
+  const hz::Unneeded unneeded = Hysteresis::unneeded(g, kMiB + Hysteresis::kAloneFloor, true);
+  EXPECT_EQ(100u, unneeded.loose);
+  EXPECT_EQ(kMiB, unneeded.dirty);
 }
 
 TEST(Hysteresis, APeakCountsForOneWindowAfterItsOwn) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 900 * kMiB);
   BeganWindowsAgo(g, 1);
-  Hysteresis::slots_home(g, 100 * kMiB);
+  Hysteresis::slots_home(g, 100 * kMiB, 64);
   EXPECT_EQ(900 * kMiB, Recent(g));
   BeganWindowsAgo(g, 1);
-  Hysteresis::slots_home(g, 50 * kMiB);
+  Hysteresis::slots_home(g, 50 * kMiB, 64);
   EXPECT_EQ(800 * kMiB, Recent(g)) << "what lived when the window began";
 }
 
@@ -142,14 +207,14 @@ TEST(Hysteresis, AWindowInWhichNobodyLookedEndsToo) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 900 * kMiB);
   BeganWindowsAgo(g, 2);
-  Hysteresis::slots_home(g, 600 * kMiB);
+  Hysteresis::slots_home(g, 600 * kMiB, 64);
   EXPECT_EQ(300 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, TheFirstLookAtTheClockIsNoEnd) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 64 * kMiB);
-  Hysteresis::slots_home(g, kMiB);
+  Hysteresis::slots_home(g, kMiB, 64);
   EXPECT_EQ(64 * kMiB, Recent(g));
 }
 
@@ -157,7 +222,7 @@ TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
   Hysteresis::Global g;
   Hysteresis::slots_out(g, 64 * kMiB);
   StopTheClock(g);
-  Hysteresis::slots_home(g, 32 * kMiB);
+  Hysteresis::slots_home(g, 32 * kMiB, 64);
   Hysteresis::rest(g, false);
   Hysteresis::rest(g, true);
   EXPECT_EQ(64 * kMiB, Recent(g));
@@ -165,83 +230,11 @@ TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
   EXPECT_EQ(32 * kMiB, Recent(g));
 }
 
-TEST(Hysteresis, WhereAPurgerMayComeTheClockDecides) {
-  Hysteresis::Global g;
-  std::thread([] {}).join();
-  ASSERT_FALSE(hz::os::never_had_threads());
-  Hysteresis::slots_out(g, 800 * kMiB);
-  StopTheClock(g);
-  Hysteresis::slots_home(g, 800 * kMiB);
-  EXPECT_EQ(800 * kMiB, Recent(g));
-  g.has_purger = false;
-  Hysteresis::slots_home(g, 0);
-  Hysteresis::slots_out(g, kMiB);
-  Hysteresis::slots_home(g, kMiB);
-  EXPECT_EQ(792 * kMiB, Recent(g));
-}
-
-// 16 GiB are wanted back at once, or after the 33 s that they are worth.
-template <class Retain>
-void EmptyAndFillAgain(typename Retain::Global& g, std::uint64_t milliseconds) {
-  Retain::slots_out(g, 16 * kGiB);
-  Retain::slots_home(g, 16 * kGiB);
-  g.forgot_at = hz::os::milliseconds() - milliseconds;
-  Retain::slots_out(g, 16 * kGiB);
-  StopTheClock(g);
-  Retain::slots_home(g, 16 * kGiB);
-}
-
-TEST(Hysteresis, WhatIsWantedBackAtOnceIsKeptForAWhile) {
-  Hysteresis::Global g;
-  g.has_purger = false;
-  EmptyAndFillAgain<Hysteresis>(g, 0);
-  EXPECT_EQ(16 * kGiB, Recent(g));
-  EXPECT_GE(g.hold_until, g.forgot_at + std::size_t{Hysteresis::kHold} * 16 * kGiB / Hysteresis::kSoon);
-  g.hold_until = hz::os::milliseconds();
-  Hysteresis::slots_out(g, 16 * kGiB);
-  Hysteresis::slots_home(g, 16 * kGiB);
-  EXPECT_EQ(0u, Recent(g)) << "the while is over";
-}
-
-TEST(Hysteresis, WhatIsWantedBackLaterWasRightToGo) {
-  Hysteresis::Global g;
-  g.has_purger = false;
-  EmptyAndFillAgain<Hysteresis>(g, 40'000);
-  EXPECT_EQ(0u, Recent(g));
-}
-
-TEST(Hysteresis, AHighPeakOfLongAgoHidesNoRegret) {
-  Hysteresis::Global g;
-  g.has_purger = false;
-  Hysteresis::slots_out(g, 64 * kGiB);
-  Hysteresis::slots_home(g, 64 * kGiB);
-  g.forgot_at = hz::os::milliseconds() - 200'000;
-  EmptyAndFillAgain<Hysteresis>(g, 0);
-  EXPECT_EQ(16 * kGiB, Recent(g));
-}
-
-TEST(Hysteresis, LessThanHalfIsNoRegret) {
-  Hysteresis::Global g;
-  g.has_purger = false;
-  Hysteresis::slots_out(g, 16 * kGiB);
-  Hysteresis::slots_home(g, 16 * kGiB);
-  Hysteresis::slots_out(g, 8 * kGiB);
-  StopTheClock(g);
-  Hysteresis::slots_home(g, 8 * kGiB);
-  EXPECT_EQ(0u, Recent(g));
-}
-
-TEST(Hysteresis, AResidencyBudgetIsNotHeldUp) {
-  hz::KeepRefill::Global g;
-  g.has_purger = false;
-  EmptyAndFillAgain<hz::KeepRefill>(g, 0);
-  EXPECT_EQ(0u, std::max(g.high.load(), g.before.load()));
-}
-
 TEST(Hysteresis, PercentAndFloorAreSettings) {
   Hysteresis::Global g;
-  g.percent = 200;
-  g.floor = 7 * kMiB;
+  Hysteresis::set(g, {.percent = 200, .floor = 7 * kMiB});
+  Hysteresis::set(g, {});
+  Hysteresis::attend(g, true);
   Hysteresis::slots_out(g, 100 * kMiB);
   EXPECT_EQ(7 * kMiB + 100 * kMiB / 100 * 200 - 100 * kMiB, Hysteresis::dirty_limit(g));
 }

@@ -54,6 +54,22 @@ TEST(Lock, SleepersAreWoken) {
   EXPECT_EQ(kSleepers, entered.load());
 }
 
+TEST(Lock, GivesUpWhenTheTimeIsOver) {
+  hz::os::Lock lock;
+  EXPECT_TRUE(lock.lock_within(1));
+  EXPECT_FALSE(lock.lock_within(1)) << "held, and by this thread";
+  EXPECT_FALSE(lock.lock_within(50));
+  lock.unlock();
+  EXPECT_TRUE(lock.lock_within(0));
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    lock.unlock();
+  });
+  EXPECT_TRUE(lock.lock_within(60'000));
+  other.join();
+  lock.unlock();
+}
+
 TEST(Lock, AChildMayReleaseWhatItsParentTook) {
   hz::os::Lock lock;
   lock.lock();

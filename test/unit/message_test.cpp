@@ -13,7 +13,8 @@
 namespace hz_test {
 namespace {
 
-std::string Sent(hz::os::Message& message) {
+template <class Message>
+std::string Sent(Message& message) {
   Capture capture;
   message.send();
   return capture.Text();
@@ -37,8 +38,9 @@ TEST(Message, NothingSaidNothingSent) {
   EXPECT_EQ("", Sent(message.text("")));
 }
 
-TEST(Message, WhatDoesNotFitIsCutOff) {
-  hz::os::Message message;
+template <class Message>
+void ExpectCutOff(std::size_t least) {
+  Message message;
   std::string all;
   for (int i = 0; i < 1000; ++i) {
     message.text("0123456789");
@@ -46,9 +48,14 @@ TEST(Message, WhatDoesNotFitIsCutOff) {
   }
   message.decimal(42).hex(42);
   const std::string sent = Sent(message);
-  EXPECT_GE(sent.size(), 1024u);
+  EXPECT_GE(sent.size(), least);
   EXPECT_LT(sent.size(), all.size());
   EXPECT_EQ(all.substr(0, sent.size()), sent);
+}
+
+TEST(Message, WhatDoesNotFitIsCutOff) {
+  ExpectCutOff<hz::os::Message>(640);
+  ExpectCutOff<hz::os::LongMessage>(1024);
 }
 
 }  // namespace

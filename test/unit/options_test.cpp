@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <string>
 
@@ -146,12 +148,27 @@ TEST_F(OptionsTest, WhatIsNotUnderstoodIsNamedAndChangesNothing) {
   }
 }
 
+TEST_F(OptionsTest, EverySizeTakesUnits) {
+  struct Understood {
+    const char* value;
+    std::size_t bytes;
+  };
+  for (const Understood& u : {Understood{"1", 1}, Understood{"1k", hz::kKiB}, Understood{"1K", hz::kKiB},
+                              Understood{"1m", hz::kMiB}, Understood{"1M", hz::kMiB}, Understood{"3g", 3 * hz::kGiB},
+                              Understood{"4G", 4 * hz::kGiB}, Understood{"4194304K", 4 * hz::kGiB}}) {
+    EXPECT_EQ(u.bytes, Read("HZ_THREAD_CACHE", u.value).thread_cache) << u.value;
+    EXPECT_EQ("", said_);
+  }
+  Clear();
+  EXPECT_EQ(2 * hz::kMiB, Read("HZ_OPTIONS", "thread_cache:2M").thread_cache);
+  EXPECT_EQ("", said_);
+}
+
 TEST_F(OptionsTest, RangesAreChecked) {
-  for (const char* value :
-       {"0", "-1", "+1", "0x10", "1k", "4294967297", "18446744073709551616", "99999999999999999999999", ""}) {
+  for (const char* value : {"0", "0K", "-1", "+1", "0x10", "k", "1kb", "1.5M", "1T", "5G", "4194305K", "4294967297",
+                            "18446744073709551616", "17179869184G", "99999999999999999999999", ""}) {
     EXPECT_EQ(0u, Read("HZ_THREAD_CACHE", value).thread_cache) << value;
-    EXPECT_EQ("hz: warning: HZ_THREAD_CACHE=" + std::string(value) + " not understood; accepted: 1 to 4294967296\n",
-              said_);
+    EXPECT_EQ("hz: warning: HZ_THREAD_CACHE=" + std::string(value) + " not understood; accepted: 1 to 4G\n", said_);
   }
   Clear();
   for (const char* value : {"99", "1001", "0"}) {
@@ -211,6 +228,66 @@ TEST_F(OptionsTest, UnknownKeysAreNamedAndTheRestIsRead) {
   EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_OPTIONS=banana not understood; accepted:")) << said_;
   EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_STATS= not understood; accepted: 0, 1, json\n")) << said_;
   for (const Options::Knob& knob : Options::kKnobs) EXPECT_NE(std::string::npos, said_.find(knob.key)) << said_;
+}
+
+TEST_F(OptionsTest, AListOfAnyLengthIsRead) {
+  for (const std::size_t length : {255u, 256u, 5000u, 100'000u}) {
+    std::string list = "retain:300,";
+    while (list.size() < length) list += "stats:1,";
+    list += "thread_cache:1M";
+    const Options options = Read("HZ_OPTIONS", list.c_str());
+    EXPECT_EQ("", said_) << length;
+    EXPECT_EQ(300u, options.retain) << length;
+    EXPECT_EQ(hz::kMiB, options.thread_cache) << length;
+    EXPECT_STREQ(list.c_str(), std::getenv("HZ_OPTIONS")) << "the program's own: not to be written to";
+  }
+}
+
+TEST_F(OptionsTest, ALongValueIsNamedByItsBeginning) {
+  const std::string value(5000, '7');
+  EXPECT_EQ(0u, Read("HZ_RETAIN", value.c_str()).retain);
+  EXPECT_EQ("hz: warning: HZ_RETAIN=" + value.substr(0, 200) + "... not understood; accepted: 100 to 1000\n", said_);
+}
+
+TEST_F(OptionsTest, UnknownVariablesAreNamed) {
+  Read("HZ_RETIAN", "200");
+  EXPECT_EQ(0u, said_.find("hz: warning: HZ_RETIAN=200 not understood; accepted: ")) << said_;
+  for (const Options::Knob& knob : Options::kKnobs)
+    EXPECT_NE(std::string::npos, said_.find(std::string(" ") + knob.variable)) << said_;
+  EXPECT_EQ(said_.size() - 1, said_.find('\n')) << said_;
+  setenv("HZ_", "", 1);
+  setenv("hz_retain", "7", 1);
+  setenv("OTHER_HZ_RETIAN", "7", 1);
+  Read();
+  EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_= not understood")) << said_;
+  EXPECT_EQ(2, std::count(said_.begin(), said_.end(), '\n')) << "one line each: " << said_;
+  for (const char* name : {"HZ_RETIAN", "HZ_", "hz_retain", "OTHER_HZ_RETIAN"}) unsetenv(name);
+  Read();
+  EXPECT_EQ("", said_);
+}
+
+TEST_F(OptionsTest, WhatTheLauncherAndTheTestsSetIsNotOurs) {
+  for (const char* name : {"HZ_BUILD_DIR", "HZ_LAB_LINES", "HZ_TEST_LINE", "HZ_UNIT_TEST"}) {
+    const char* before = std::getenv(name);
+    const std::string kept = before == nullptr ? "" : before;
+    Read(name, "anything");
+    EXPECT_EQ("", said_);
+    before == nullptr ? unsetenv(name) : setenv(name, kept.c_str(), 1);
+  }
+  Read("HZ_BUILD_DIRECTORY", "x");
+  EXPECT_NE("", said_);
+  unsetenv("HZ_BUILD_DIRECTORY");
+}
+
+TEST_F(OptionsTest, AFileForStatisticsAsksForThem) {
+  const std::string path = ::testing::TempDir() + "hz-options-%p";
+  EXPECT_EQ(StatsFormat::kText, Read("HZ_STATS_FILE", path.c_str()).stats);
+  EXPECT_EQ(StatsFormat::kJson, Read("HZ_STATS", "json").stats);
+  EXPECT_EQ(StatsFormat::kNone, Read("HZ_STATS", "0").stats);
+  EXPECT_EQ("", said_);
+  Clear();
+  EXPECT_EQ(StatsFormat::kNone, Read("HZ_STATS_FILE", std::string(1001, 'p').c_str()).stats);
+  EXPECT_EQ(0u, said_.find("hz: warning: HZ_STATS_FILE=ppp")) << said_;
 }
 
 TEST_F(OptionsTest, EveryKnobIsExplained) {

@@ -74,7 +74,8 @@ TEST(OsMemory, RefusalsReturnNothingAndKeepErrno) {
   EXPECT_FALSE(os::purge(kUnaligned, hz::kPage));
   EXPECT_FALSE(os::remap_fresh(kUnaligned, hz::kPage));
   EXPECT_FALSE(os::move_pages(kUnaligned, kUnaligned, hz::kPage));
-  os::unmap(kUnaligned, hz::kPage);
+  EXPECT_FALSE(os::unmap(kUnaligned, hz::kPage));
+  EXPECT_EQ(os::Placed::kRefused, os::extend(kUnaligned, SIZE_MAX - 2 * hz::kGranule));
   EXPECT_TRUE(os::forbid_huge_pages(kUnaligned, hz::kPage));
   EXPECT_EQ(kErrno, errno);
 }
@@ -85,9 +86,9 @@ TEST(OsMemory, ExtendsExactlyThereOrNot) {
   hole[0] = 'x';
   hole[3 * hz::kGranule] = 'y';
   errno = kErrno;
-  EXPECT_FALSE(os::extend(hole, hz::kGranule));
-  EXPECT_FALSE(os::extend(hole + 2 * hz::kGranule, 2 * hz::kGranule)) << "half of it is taken";
-  EXPECT_TRUE(os::extend(hole + hz::kGranule, hz::kGranule));
+  EXPECT_EQ(os::Placed::kTaken, os::extend(hole, hz::kGranule));
+  EXPECT_EQ(os::Placed::kTaken, os::extend(hole + 2 * hz::kGranule, 2 * hz::kGranule)) << "half of it is taken";
+  EXPECT_EQ(os::Placed::kHere, os::extend(hole + hz::kGranule, hz::kGranule));
   EXPECT_EQ(kErrno, errno);
   EXPECT_TRUE(IsZero(hole + hz::kGranule, hz::kGranule));
   hole[hz::kGranule] = 'z';
@@ -95,6 +96,17 @@ TEST(OsMemory, ExtendsExactlyThereOrNot) {
   EXPECT_EQ('y', hole[3 * hz::kGranule]);
   os::unmap(hole, 2 * hz::kGranule);
   os::unmap(hole + 3 * hz::kGranule, hz::kGranule);
+}
+
+TEST(OsMemory, PlacesThatAreTakenCannotBeHad) {
+  Region region(2 * hz::kGranule);
+  errno = kErrno;
+  EXPECT_FALSE(os::may_have(region.bytes()));
+  EXPECT_FALSE(os::may_have(reinterpret_cast<void*>(std::uintptr_t{1} << 62)));
+  os::unmap(region.bytes() + hz::kGranule, hz::kGranule);
+  EXPECT_TRUE(os::may_have(region.bytes() + hz::kGranule));
+  EXPECT_FALSE(os::is_mapped(region.bytes() + hz::kGranule, hz::kGranule)) << "only asked";
+  EXPECT_EQ(kErrno, errno);
 }
 
 TEST(OsMemory, PurgedAndRemappedPagesReadAsZero) {
@@ -154,7 +166,7 @@ TEST(OsMemory, HolesAreSeen) {
   os::unmap(region.bytes() + hz::kGranule, hz::kGranule);
   EXPECT_FALSE(os::is_mapped(region.bytes(), region.size()));
   EXPECT_TRUE(os::is_mapped(region.bytes() + 2 * hz::kGranule, hz::kGranule));
-  EXPECT_TRUE(os::extend(region.bytes() + hz::kGranule, hz::kGranule));
+  EXPECT_EQ(os::Placed::kHere, os::extend(region.bytes() + hz::kGranule, hz::kGranule));
   EXPECT_EQ(kErrno, errno);
 }
 
@@ -206,9 +218,13 @@ TEST(OsMachine, ProcessesDrawDifferentWords) {
 }
 
 TEST(OsMachine, ClockRuns) {
+  const std::uint64_t fine_before = os::microseconds();
   const std::uint64_t before = os::milliseconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   const std::uint64_t passed = os::milliseconds() - before;
+  const std::uint64_t fine = os::microseconds() - fine_before;
+  EXPECT_GE(fine + 10'000, passed * 1000);
+  EXPECT_LE(fine, (passed + 1000) * 1000);
   EXPECT_GE(passed, 40u);
   EXPECT_LT(passed, 60000u);
 }
@@ -258,50 +274,63 @@ TEST(OsProcess, KeepsTheErrorStreamOutOfTheWay) {
 
 TEST(OsProcess, AbortAborts) { EXPECT_EXIT(os::abort_process(), ::testing::KilledBySignal(SIGABRT), ""); }
 
-TEST(OsEnvironment, CopiesValues) {
+TEST(OsEnvironment, FindsValues) {
   setenv("HZ_UNIT_TEST", "value", 1);
   setenv("HZ_UNIT_TEST_LONGER", "other", 1);
-  char value[6] = "?";
+  const std::string long_value(100'000, 'y');
+  setenv("HZ_UNIT_LONG", long_value.c_str(), 1);
   errno = kErrno;
-  EXPECT_TRUE(os::environment("HZ_UNIT_TEST", value, sizeof value));
-  EXPECT_STREQ("value", value);
-  EXPECT_FALSE(os::environment("HZ_UNIT", value, sizeof value));
-  EXPECT_FALSE(os::environment("HZ_UNIT_TEST=", value, sizeof value));
-  EXPECT_FALSE(os::environment("HZ_UNIT_TEST", value, 5)) << "one byte short";
+  os::Environment environment;
+  EXPECT_STREQ("value", environment.value_of("HZ_UNIT_TEST"));
+  EXPECT_STREQ("other", environment.value_of("HZ_UNIT_TEST_LONGER"));
+  EXPECT_EQ(nullptr, environment.value_of("HZ_UNIT"));
+  EXPECT_EQ(nullptr, environment.value_of("HZ_UNIT_TEST="));
+  EXPECT_STREQ(long_value.c_str(), environment.value_of("HZ_UNIT_LONG"));
   setenv("HZ_UNIT_TEST", "", 1);
-  EXPECT_TRUE(os::environment("HZ_UNIT_TEST", value, 1));
-  EXPECT_STREQ("", value);
+  EXPECT_STREQ("", environment.value_of("HZ_UNIT_TEST"));
   EXPECT_EQ(kErrno, errno);
+  unsetenv("HZ_UNIT_LONG");
+}
+
+TEST(OsEnvironment, TellsEveryVariableAgainAfterRewind) {
+  os::Environment environment;
+  for (int round = 0; round < 2; ++round) {
+    environment.rewind();
+    char** expected = environ;
+    while (const char* entry = environment.next()) EXPECT_STREQ(*expected++, entry);
+    EXPECT_EQ(nullptr, *expected);
+    EXPECT_EQ(nullptr, environment.next());
+  }
 }
 
 // The loader allocates before the C library has an environment.
 TEST(OsEnvironment, IsFoundBeforeTheLibraryHasIt) {
+  const std::string long_value(100'000, 'x');  // longer than what is read at first
   if (std::getenv("HZ_UNIT_EARLY") == nullptr) {
-    const ChildResult result = RunThisTestAgain(
-        {{"HZ_UNIT_LONG", std::string(2000, 'x')}, {"HZ_UNIT_EARLY", "found"}, {"HZ_UNIT_LAST", "last"}});
+    const ChildResult result =
+        RunThisTestAgain({{"HZ_UNIT_LONG", long_value}, {"HZ_UNIT_EARLY", "found"}, {"HZ_UNIT_LAST", "last"}});
     EXPECT_EQ(0, result.exit_code) << result.out << result.err;
     return;
   }
-  char value[300] = "";
   char** const saved = environ;
   environ = nullptr;
-  const bool early = os::environment("HZ_UNIT_EARLY", value, sizeof value);
-  const std::string early_value = value;
-  const bool last = os::environment("HZ_UNIT_LAST", value, sizeof value);
-  const std::string last_value = value;
-  const bool missing = os::environment("HZ_UNIT_MISSING", value, sizeof value);
-  const bool part = os::environment("HZ_UNIT", value, sizeof value);
-  const bool short_of_room = os::environment("HZ_UNIT_EARLY", value, 5);
-  const bool longest = os::environment("HZ_UNIT_LONG", value, sizeof value);
-  environ = saved;
-  EXPECT_TRUE(early);
-  EXPECT_EQ("found", early_value);
-  EXPECT_TRUE(last);
-  EXPECT_EQ("last", last_value);
-  EXPECT_FALSE(missing);
-  EXPECT_FALSE(part);
-  EXPECT_FALSE(short_of_room);
-  EXPECT_FALSE(longest);
+  {
+    errno = kErrno;
+    os::Environment environment;
+    environ = saved;
+    EXPECT_EQ(kErrno, errno);
+    EXPECT_STREQ("found", environment.value_of("HZ_UNIT_EARLY"));
+    EXPECT_STREQ("last", environment.value_of("HZ_UNIT_LAST"));
+    EXPECT_STREQ(long_value.c_str(), environment.value_of("HZ_UNIT_LONG"));
+    EXPECT_EQ(nullptr, environment.value_of("HZ_UNIT_MISSING"));
+    EXPECT_EQ(nullptr, environment.value_of("HZ_UNIT"));
+    std::size_t count = 0, given = 0;
+    environment.rewind();
+    while (environment.next() != nullptr) ++count;
+    while (environ[given] != nullptr) ++given;
+    EXPECT_EQ(given, count);
+  }
+  EXPECT_EQ(kErrno, errno);
 }
 
 std::atomic<int> exits{0};

@@ -23,26 +23,23 @@ struct Settled : Ration {
   Settled(MemoryLimit soft_limit, MemoryLimit hard_limit, Container container, std::size_t physical = 8 * kGiB) {
     asked_soft = soft_limit;
     asked_hard = hard_limit;
-    looked = true;
     settle(container, physical);
   }
 };
 
 TEST(Ration, LimitsNothingUnlessTold) {
   const Ration ration;
-  EXPECT_EQ(Ration::kNone, ration.trigger);
+  EXPECT_EQ(Ration::kNone, ration.soft);
   EXPECT_FALSE(ration.recall_due(Ration::kNone - 1));
   const Settled told(kNothing, kNothing, {});
   EXPECT_EQ(Ration::kNone, told.soft);
   EXPECT_EQ(Ration::kNone, told.hard);
-  EXPECT_EQ(Ration::kNone, told.trigger);
   EXPECT_EQ(Ration::kNone, told.thread_share.load());
 }
 
 TEST(Ration, BytesArePlain) {
   const Settled ration(Bytes(64 * kMiB), Bytes(128 * kMiB), {.memory = kGiB});
   EXPECT_EQ(64 * kMiB, ration.soft);
-  EXPECT_EQ(64 * kMiB, ration.trigger);
   EXPECT_EQ(128 * kMiB, ration.hard);
 }
 
@@ -81,24 +78,18 @@ TEST(Ration, ThreadsShareTheContainer) {
   EXPECT_GE(share({.memory = kGiB}), Ration::kLeastThreadShare);
 }
 
-TEST(Ration, TheContainerIsReadWhenTheHeapIsLargeOrPerCentAreAskedFor) {
-  Ration lazy;
-  lazy.set(kNothing, kNothing);
-  EXPECT_FALSE(lazy.looked);
-  EXPECT_EQ(Ration::kLookAt, lazy.trigger);
+TEST(Ration, TheContainerIsReadAtOnce) {
   Ration small;
   small.set(Bytes(4 * kMiB), kNothing);
-  EXPECT_FALSE(small.looked);
-  EXPECT_EQ(4 * kMiB, small.trigger);
-  Ration large;
-  large.set(Bytes(64 * kMiB), kNothing);
-  EXPECT_EQ(Ration::kLookAt, large.trigger);
-  large.look();
-  EXPECT_EQ(64 * kMiB, large.trigger);
+  EXPECT_EQ(4 * kMiB, small.soft);
   Ration percent;
   percent.set(kNothing, Percent(50));
-  EXPECT_TRUE(percent.looked);
   EXPECT_NE(Ration::kNone, percent.hard);
+  const Container here = hz::os::container("");
+  Ration by_default;
+  by_default.set(kNothing, kNothing);
+  EXPECT_EQ(here.memory == 0 && here.memory_high == 0, by_default.soft == Ration::kNone);
+  EXPECT_EQ(here.memory == 0, by_default.thread_share.load() == Ration::kNone);
 }
 
 TEST(Ration, RecallsAreBoundedByGrowth) {

@@ -23,13 +23,17 @@ class Slots {
   std::size_t IndexOf(const void* slot) const {
     return static_cast<std::size_t>(static_cast<const hz::FreeSlot*>(slot) - memory_.data()) / stride_;
   }
+  // At most as many as a buffer holds.
   template <class Bundle>
-  Bundle BundleOf(std::size_t first, std::size_t count) {
-    Bundle bundle;
+  Bundle BundleOf(typename Bundle::Buffer& buffer, std::size_t first, std::size_t count) {
+    Bundle bundle = buffer.empty();
     for (std::size_t i = first; i < first + count; ++i) bundle.push((*this)[i]);
     return bundle;
   }
-  hz::Chain ChainOf(std::size_t first, std::size_t count) { return BundleOf<hz::Chain>(first, count); }
+  hz::Chain ChainOf(std::size_t first, std::size_t count) {
+    hz::Chain::Buffer none;
+    return BundleOf<hz::Chain>(none, first, count);
+  }
 
  private:
   std::size_t stride_;

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "unit/pool_hands.hpp"
 #include "unit/region.hpp"
 
 namespace hz_test {
@@ -89,7 +90,7 @@ void EveryBin::ExpectWholePages(bool zeroed) {
   unsigned pages_known = 0;
   while (carved < hz::bin_slots(bin)) {
     const unsigned want = 1 + static_cast<unsigned>(random() % kMost);
-    const hz::Taken taken = SpanPool::take(*pool_, bin, 2, slots_, want);
+    const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 2, slots_, want);
     ASSERT_EQ(SpanAt(3), taken.span);
     ASSERT_TRUE(taken.fresh);
     ASSERT_EQ(zeroed, taken.zeroed);
@@ -111,7 +112,7 @@ void EveryBin::ExpectWholePages(bool zeroed) {
     ASSERT_TRUE(all || carved * size >= pages_known * hz::kPage) << "every slot that starts in a known page is out";
     ExpectInvariants(3, bin);
   }
-  EXPECT_EQ(0u, SpanPool::take(*pool_, bin, 2, slots_, 1).slots);
+  EXPECT_EQ(0u, TakeListed<SpanPool>(*pool_, bin, 2, slots_, 1).slots);
 }
 
 TEST_P(EveryBin, CarvesWholePagesAndNamesThem) { ExpectWholePages(true); }
@@ -129,7 +130,7 @@ TEST_P(EveryBin, RandomRoundTripsKeepTheInvariants) {
   for (int step = 0; step < 400; ++step) {
     const unsigned n = 1 + static_cast<unsigned>(random() % kMost);
     if (random() % 2 == 0) {
-      const hz::Taken taken = SpanPool::take(*pool_, bin, static_cast<unsigned>(random() % 3), slots_, n);
+      const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, static_cast<unsigned>(random() % 3), slots_, n);
       for (unsigned i = 0; i < taken.slots; ++i) {
         ASSERT_TRUE(held.insert(slots_[i]).second) << "handed out twice";
         outside.push_back(slots_[i]);
@@ -139,14 +140,13 @@ TEST_P(EveryBin, RandomRoundTripsKeepTheInvariants) {
       const std::size_t count = std::min<std::size_t>(n, outside.size());
       std::vector<void*> back(outside.end() - static_cast<std::ptrdiff_t>(count), outside.end());
       outside.resize(outside.size() - count);
-      std::vector<std::uintptr_t> emptied(count + 1);
+      std::vector<std::uintptr_t> emptied;
       for (void* slot : back) held.erase(slot);
-      const hz::Given given =
-          SpanPool::give(*pool_, bin, back.data(), static_cast<unsigned>(count), emptied.data(), back.data());
+      const hz::Given given = GiveListed<SpanPool>(*pool_, bin, back.data(), static_cast<unsigned>(count), emptied);
       ASSERT_EQ(count, given.kept);
       ASSERT_EQ(0u, given.rejected);
-      for (unsigned i = 0; i < given.emptied; ++i) {
-        const auto row = static_cast<std::uint32_t>((emptied[i] - kBase) / hz::kGranule);
+      for (const std::uintptr_t span : emptied) {
+        const auto row = static_cast<std::uint32_t>((span - kBase) / hz::kGranule);
         for (void* slot : outside) ASSERT_FALSE(hz::address(slot) - SpanAt(row) < hz::kGranule) << "emptied too early";
         ASSERT_TRUE(gone.insert(row).second);
       }
@@ -180,11 +180,11 @@ TEST_F(SpanPoolTest, BitsOfSlotsOf128BytesTake64BytesAGranule) {
 TEST_F(SpanPoolTest, HomeComesBeforeCarving) {
   const Bin bin = hz::scan_bin(1024);
   SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
-  ASSERT_EQ(4u, SpanPool::take(*pool_, bin, 0, slots_, 4).slots);
-  std::uintptr_t emptied[1];
+  ASSERT_EQ(4u, TakeListed<SpanPool>(*pool_, bin, 0, slots_, 4).slots);
+  std::vector<std::uintptr_t> emptied;
   void* back = slots_[2];
-  SpanPool::give(*pool_, bin, &back, 1, emptied, &back);
-  const hz::Taken taken = SpanPool::take(*pool_, bin, 0, slots_, 4);
+  GiveListed<SpanPool>(*pool_, bin, &back, 1, emptied);
+  const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 0, slots_, 4);
   EXPECT_EQ(1u, taken.slots) << "one kind of slot per take: fresh ones need no audit";
   EXPECT_FALSE(taken.fresh);
   EXPECT_FALSE(taken.zeroed);
@@ -196,16 +196,16 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
     const auto row = static_cast<std::uint32_t>(bin * 3);
     ASSERT_LT(row, kGranules);
     SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
-    const unsigned first = SpanPool::take(*pool_, bin, 0, slots_, 1).slots;
-    if (first < hz::bin_slots(bin)) SpanPool::take(*pool_, bin, 0, slots_ + first, 1);
-    std::uintptr_t emptied[1];
+    const unsigned first = TakeListed<SpanPool>(*pool_, bin, 0, slots_, 1).slots;
+    if (first < hz::bin_slots(bin)) TakeListed<SpanPool>(*pool_, bin, 0, slots_ + first, 1);
+    std::vector<std::uintptr_t> emptied;
     void* back = slots_[0];
-    if (SpanPool::give(*pool_, bin, &back, 1, emptied, &back).emptied != 0) continue;  // its only slot
-    const hz::Taken same = SpanPool::take(*pool_, bin, 0, slots_, 1);
+    if (GiveListed<SpanPool>(*pool_, bin, &back, 1, emptied).emptied != 0) continue;  // its only slot
+    const hz::Taken same = TakeListed<SpanPool>(*pool_, bin, 0, slots_, 1);
     ASSERT_EQ(0u, same.pages) << "the owner has not changed";
     back = slots_[0];
-    SpanPool::give(*pool_, bin, &back, 1, emptied, &back);
-    const hz::Taken taken = SpanPool::take(*pool_, bin, 7, slots_, 1);
+    GiveListed<SpanPool>(*pool_, bin, &back, 1, emptied);
+    const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 7, slots_, 1);
     ASSERT_EQ(1u, taken.slots);
     EXPECT_EQ(0u, taken.first_page);
     EXPECT_EQ((pool_->spans[row].carved - 1) * hz::bin_size(bin) / hz::kPage + 1, taken.pages) << hz::bin_size(bin);
@@ -217,7 +217,8 @@ TEST_F(SpanPoolTest, SixteenLinesAreHandedOutLineByLine) {
   for (const std::size_t size : {std::size_t{16}, std::size_t{32}}) {
     const Bin bin = hz::scan_bin(size);
     SpanPool::adopt(*pool_, SpanAt(bin), bin, 0, true);
-    ASSERT_LE(16 * 64 / size, SpanPool::take(*pool_, bin, 0, slots_, static_cast<unsigned>(16 * 64 / size)).slots);
+    ASSERT_LE(16 * 64 / size,
+              TakeListed<SpanPool>(*pool_, bin, 0, slots_, static_cast<unsigned>(16 * 64 / size)).slots);
     std::set<std::uintptr_t> lines;
     for (unsigned i = 0; i < 16; ++i) lines.insert(hz::address(slots_[i]) / 64);
     EXPECT_EQ(16U, lines.size()) << size;
@@ -226,11 +227,11 @@ TEST_F(SpanPoolTest, SixteenLinesAreHandedOutLineByLine) {
 
 TEST_F(SpanPoolTest, TwiceInOneBatchIsRejectedOnce) {
   SpanPool::adopt(*pool_, SpanAt(1), 4, 0, true);
-  const unsigned out = SpanPool::take(*pool_, 4, 0, slots_, 1).slots;
+  const unsigned out = TakeListed<SpanPool>(*pool_, 4, 0, slots_, 1).slots;
   ASSERT_GT(out, 2u);
   void* back[] = {slots_[0], slots_[1], slots_[0], slots_[1]};
-  std::uintptr_t emptied[4];
-  const hz::Given given = SpanPool::give(*pool_, 4, back, 4, emptied, back);
+  std::vector<std::uintptr_t> emptied;
+  const hz::Given given = GiveListed<SpanPool>(*pool_, 4, back, 4, emptied);
   EXPECT_EQ(2u, given.kept);
   EXPECT_EQ(2u, given.rejected);
   EXPECT_EQ(slots_[0], back[0]);
@@ -241,11 +242,11 @@ TEST_F(SpanPoolTest, TwiceInOneBatchIsRejectedOnce) {
 TEST_F(SpanPoolTest, TwiceIsRejectedEvenIfTheFirstEmptiedTheSpan) {
   const Bin bin = hz::kLastBin;
   SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
-  ASSERT_EQ(1u, SpanPool::take(*pool_, bin, 0, slots_, 1).slots);
+  ASSERT_EQ(1u, TakeListed<SpanPool>(*pool_, bin, 0, slots_, 1).slots);
   void* back[] = {slots_[0], slots_[0]};
-  std::uintptr_t emptied[2];
-  const hz::Given given = SpanPool::give(*pool_, bin, back, 2, emptied, back);
-  EXPECT_EQ(1u, given.emptied);
+  std::vector<std::uintptr_t> emptied;
+  const hz::Given given = GiveListed<SpanPool>(*pool_, bin, back, 2, emptied);
+  EXPECT_EQ(1u, emptied.size());
   EXPECT_EQ(1u, given.rejected);
   ExpectInvariants(1, bin);
 }
@@ -253,14 +254,14 @@ TEST_F(SpanPoolTest, TwiceIsRejectedEvenIfTheFirstEmptiedTheSpan) {
 TEST_F(SpanPoolTest, WhatWasNeverHandedOutOrIsOfAnotherClassIsRejected) {
   const Bin bin = hz::scan_bin(512);
   SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
-  const unsigned out = SpanPool::take(*pool_, bin, 0, slots_, 1).slots;
-  std::uintptr_t emptied[1];
+  const unsigned out = TakeListed<SpanPool>(*pool_, bin, 0, slots_, 1).slots;
+  std::vector<std::uintptr_t> emptied;
   void* beyond = hz::pointer(SpanAt(1) + out * 512);
-  EXPECT_EQ(1u, SpanPool::give(*pool_, bin, &beyond, 1, emptied, &beyond).rejected);
+  EXPECT_EQ(1u, GiveListed<SpanPool>(*pool_, bin, &beyond, 1, emptied).rejected);
   void* other_span = hz::pointer(SpanAt(2));
-  EXPECT_EQ(1u, SpanPool::give(*pool_, bin, &other_span, 1, emptied, &other_span).rejected);
+  EXPECT_EQ(1u, GiveListed<SpanPool>(*pool_, bin, &other_span, 1, emptied).rejected);
   void* other_class = slots_[0];
-  EXPECT_EQ(1u, SpanPool::give(*pool_, bin + 4, &other_class, 1, emptied, &other_class).rejected);
+  EXPECT_EQ(1u, GiveListed<SpanPool>(*pool_, bin + 4, &other_class, 1, emptied).rejected);
   ExpectInvariants(1, bin);
 }
 

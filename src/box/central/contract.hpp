@@ -14,8 +14,10 @@ namespace hz {
 template <class C>
 concept CentralContract = requires(typename C::Global& g, const typename C::Global& seen, unsigned owner, Bin bin,
                                    typename C::Bundle& bundle, unsigned want) {
-  { C::give(g, owner, bin, bundle) } -> std::same_as<void>;              // what it has no room for stays in the bundle
-  { C::take(g, owner, bin, want) } -> std::same_as<typename C::Bundle>;  // about `want`: whole batches
+  { C::kMostOwners } -> std::convertible_to<unsigned>;       // that it keeps apart, or ~0U if it keeps none apart
+  { C::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
+  // Into an empty bundle: whole batches of a list until there are `want`, of an array no more.
+  { C::take(g, owner, bin, want, bundle) } -> std::same_as<void>;
   { C::metadata_bytes(seen) } -> std::same_as<std::size_t>;
   { C::shrink(g) } -> std::same_as<void>;  // memory of its own that it does not need goes back
 };
@@ -27,26 +29,69 @@ struct Taken {
   unsigned slots = 0;
   unsigned first_page = 0, pages = 0;
   std::size_t end = 0;  // of the slots ever carved, in bytes from the span's start
-  bool fresh = false;   // carved now: no slot was ever handed out
+  unsigned begin = 0;   // the first slot of those that were carved now, which follow each other
+  bool fresh = false;   // carved now: no slot was ever handed out, and they are not listed; see Carved
   bool zeroed = false;  // and they read as zero
+};
+
+// Names the slots that were carved, one after the other. Neighbours in memory do not follow each other if they share a
+// line: of what a thread allocates in a row it may give one to each of several threads, and those would share the line,
+// too. So the span is walked in rows of slots that lie `apart` from each other.
+class Carved {
+ public:
+  Carved(const Taken& taken, std::size_t size, unsigned apart)
+      : span_(taken.span), size_(size), apart_(apart), left_(taken.slots), last_(taken.begin + taken.slots - 1) {
+    enter(taken.begin + (left_ < apart ? left_ : apart) - 1);
+  }
+  unsigned left() const { return left_; }
+
+  // In the order in which a bin takes them: the one to hand out first, which is the lowest, comes last.
+  void* next() {
+    --left_;
+    void* slot = pointer(span_ + at_ * size_);
+    if (at_ != row_) {
+      at_ -= apart_;
+    } else {
+      enter(row_ - 1);
+    }
+    return slot;
+  }
+
+ private:
+  void enter(unsigned row) {
+    row_ = row;
+    at_ = row + (last_ - row) / apart_ * apart_;
+  }
+
+  std::uintptr_t span_;
+  std::size_t size_;
+  unsigned apart_, left_, last_;
+  unsigned row_ = 0, at_ = 0;  // slots: where the row begins, and the next one
 };
 
 // What became of slots given back to their spans.
 struct Given {
   unsigned kept = 0;
-  unsigned emptied = 0;   // spans without a slot outside, no longer the pool's: to be retired
-  unsigned rejected = 0;  // slots that were home already, or were never handed out
+  std::uintptr_t emptied = 0;  // a span without a slot outside, no longer the pool's, to be retired; 0: none
+  unsigned rejected = 0;       // slots that were home already, or were never handed out
 };
 
 template <class P>
-concept PoolContract = requires(typename P::Global& g, Bin bin, unsigned owner, void** slots, unsigned want,
-                                std::uintptr_t span, std::uintptr_t* spans, bool zeroed) {
+concept PoolContract = requires(typename P::Global& g, const typename P::Global& seen, Bin bin, unsigned owner,
+                                void** slots, unsigned want, std::uintptr_t span, const Taken& taken, bool zeroed) {
+  { P::kMostOwners } -> std::convertible_to<unsigned>;  // that it tells apart
+  { P::kWholePages } -> std::convertible_to<bool>;      // slots below a page are carved by whole pages
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
   { P::open(g, span, span, want) } -> std::same_as<void>;           // arena's base, table, granules
   { P::adopt(g, span, bin, owner, zeroed) } -> std::same_as<void>;  // a new span, nothing carved yet
-  { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;   // from one span; no slots if there is none
-  { P::give(g, bin, slots, want, spans, slots) } -> std::same_as<Given>;
-  { P::bin_at(g, span, span) } -> std::same_as<Bin>;  // span, address: of the slot there, 0 if none
+  // From one span; no slots if there is none. Those at home are listed, at most `want`, the first to hand out last.
+  { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;
+  { P::carved(taken, bin) } -> std::same_as<Carved>;
+  { P::give(g, bin, slots, want) } -> std::same_as<Given>;  // what is rejected comes to the front of `slots`
+  // How many of the slots, which come to the front, can be out of their spans: carved, not at home, each but once.
+  { P::sift(g, bin, slots, want) } -> std::same_as<unsigned>;
+  { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;  // after one in `Given`; 0: that was the last
+  { P::bin_at(g, span, span) } -> std::same_as<Bin>;                // span, address: of the slot there, 0 if none
 };
 
 }  // namespace hz

@@ -13,6 +13,7 @@ namespace hz {
 template <class Line>
 struct LockFreeList {
   using Bundle = Chain;
+  static constexpr unsigned kMostOwners = Line::kOwners;
 
   struct Global {
     struct alignas(64) Shelf {
@@ -25,8 +26,8 @@ struct LockFreeList {
     g.of_owner[owner].of_bin[bin].push(chain, bin_size(bin));
     chain = {};
   }
-  static Chain take(Global& g, unsigned owner, Bin bin, unsigned want) {
-    return g.of_owner[owner].of_bin[bin].take(want, bin_size(bin));
+  static void take(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
+    out = g.of_owner[owner].of_bin[bin].take(want, bin_size(bin));
   }
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&) {}

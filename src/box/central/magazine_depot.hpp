@@ -19,6 +19,7 @@ struct MagazineDepot {
   using Store = os::CrateStore<128>;
   using Crate = Store::Crate;
 
+  static constexpr unsigned kMostOwners = ~0U;
   static constexpr unsigned kShards = 16;  // on machines with more processors some share one
 
   struct Global {
@@ -57,20 +58,18 @@ struct MagazineDepot {
   }
 
   // One magazine at most, and not more than `want` of it.
-  static SlotArray take(Global& g, unsigned /*owner*/, Bin bin, unsigned want) {
-    SlotArray bundle;
+  static void take(Global& g, unsigned /*owner*/, Bin bin, unsigned want, SlotArray& out) {
     std::uint32_t some = 0;
     for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
       const auto shard = static_cast<unsigned>(__builtin_ctz(left));
       some |= waits(g.of_cpu[shard], bin) ? 1U << shard : 0;
     }
-    if (some == 0) return bundle;
+    if (some == 0) return;
     const unsigned here = os::current_cpu() % kShards;
     // From here on upwards, then from the first.
     std::uint32_t left = some >> here | (some & ((1U << here) - 1)) << (kShards - here);
-    for (; left != 0 && bundle.count == 0; left &= left - 1)
-      take_from(g.of_cpu[(here + static_cast<unsigned>(__builtin_ctz(left))) % kShards], bin, want, bundle);
-    return bundle;
+    for (; left != 0 && out.count == 0; left &= left - 1)
+      take_from(g.of_cpu[(here + static_cast<unsigned>(__builtin_ctz(left))) % kShards], bin, want, out);
   }
 
   static std::size_t metadata_bytes(const Global& g) {

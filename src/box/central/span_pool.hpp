@@ -22,19 +22,22 @@ struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, home;
-    std::uint32_t owner : 22;  // as many as there can be threads
+    std::uint32_t owner : 22;  // kOwnerBits: as many as there can be threads
     std::uint32_t bin : 8;
     bool listed : 1, zeroed : 1;
   };
 
-  static constexpr std::uint32_t kAnyOwner = (1U << 22) - 1;
+  static constexpr unsigned kOwnerBits = 22;
+  static constexpr std::uint32_t kMostOwners = 1U << kOwnerBits;
+  static constexpr bool kWholePages = kPages;
+  static_assert(kBins <= (1U << 8));
   static_assert(sizeof(Span) == 16);
 
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4;
   using Bits = SlotBits<std::uint64_t>;
   static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
-  static constexpr std::size_t kShadows[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Span)};
+  static constexpr std::size_t kTables[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Span)};
   static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Span);
 
   struct Global {
@@ -59,12 +62,12 @@ struct BasicSpanPool {
     const std::uint32_t row = row_of(g, span);
     g.spans[row] = {};
     g.spans[row].bin = static_cast<std::uint8_t>(bin);
-    g.spans[row].owner = owner & kAnyOwner;
+    g.spans[row].owner = owner & (kMostOwners - 1);
     g.spans[row].zeroed = zeroed;
     link(g, row);
   }
 
-  // At least one and at most `want` slots; with kPages, a page is always carved whole: room for kPage / kMinAlign.
+  // At least one slot. At most `want`, but with kPages a page is always carved whole.
   static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
     const os::Guarded hold(g.of_bin[bin].lock);
     Taken taken;
@@ -73,11 +76,11 @@ struct BasicSpanPool {
     Span& span = g.spans[row];
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
     const bool rebind = span.owner != owner && span.carved != 0;
-    span.owner = owner & kAnyOwner;
+    span.owner = owner & (kMostOwners - 1);
     if (span.home != 0) {
       take_home(g, row, taken, out, want);
     } else {
-      carve(span, taken, out, want);
+      carve(span, taken, want);
     }
     taken.end = span.carved * bin_size(bin);
     if (rebind) {
@@ -89,44 +92,94 @@ struct BasicSpanPool {
     return taken;
   }
 
-  // Returns `count` slots of one class to their spans. `emptied` has room for `count` addresses; the rejected slots are
-  // moved to the front of `rejected`, which may be `slots` itself.
-  static Given give(Global& g, Bin bin, void* const* slots, unsigned count, std::uintptr_t* emptied, void** rejected) {
+  // Slots below a line of the cache are not handed out in a row.
+  static Carved carved(const Taken& taken, Bin bin) {
+    const std::size_t size = bin_size(bin);
+    const std::size_t apart = size >= kSpreadBelow ? 1 : (kCacheLine - (size & -size) + size - 1) / size + 1;
+    return {taken, size, static_cast<unsigned>(apart)};
+  }
+
+  // Returns `count` slots of one class to their spans. Those that come to be empty are the caller's, in a list.
+  static Given give(Global& g, Bin bin, void** slots, unsigned count) {
     const os::Guarded hold(g.of_bin[bin].lock);
     Given given;
+    std::uint32_t emptied = 0;
     for (unsigned i = 0; i < count; ++i) {
       const std::uint32_t row = row_of(g, address(slots[i]));
       Span& span = g.spans[row];
-      const unsigned index = slot_index(bin, static_cast<unsigned>(address(slots[i]) & (kGranule - 1)));
-      std::uint64_t& word = g.bits.word(row, index / 64);
-      const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-      if (span.bin != bin || index >= span.carved || (word & bit) != 0) {
-        rejected[given.rejected++] = slots[i];
+      if (!set_bit(g, bin, slots[i])) {
+        slots[given.rejected++] = slots[i];
         continue;
       }
-      word |= bit;
       ++given.kept;
       if (++span.home == span.carved) {
         if (span.listed) unlink(g, row);
         forget(g, row);
-        emptied[given.emptied++] = g.base + (std::uintptr_t{row} << kGranuleShift);
+        span.next = emptied;
+        emptied = row;
       } else {
         if (!span.listed) link(g, row);
         check(g, row);
       }
     }
+    given.emptied = at(g, emptied);
     return given;
   }
+  static std::uintptr_t next_emptied(const Global& g, std::uintptr_t span) {
+    return at(g, g.spans[row_of(g, span)].next);
+  }
 
-  // For diagnosis only: a span may change the moment after.
+  // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come to the
+  // front; how many. Slots stand as if at home while the others are looked at.
+  static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
+    const os::Guarded hold(g.of_bin[bin].lock);
+    for (unsigned i = 0; i < count;) {
+      if (HZ_LIKELY(set_bit(g, bin, slots[i]))) {
+        ++i;
+      } else {
+        void* const wrong = slots[i];
+        slots[i] = slots[--count];
+        slots[count] = wrong;
+      }
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      const Place place = place_of(g, bin, slots[i]);
+      g.bits.word(place.row, place.index / 64) &= ~place.bit();
+    }
+    return count;
+  }
+
+  // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
-    const Span& span = g.spans[row_of(g, start)];
-    return span.bin != 0 && at - start < span.carved * bin_size(span.bin) ? span.bin : 0;
+    const volatile Span& span = g.spans[row_of(g, start)];
+    const Bin bin = span.bin;
+    return at - start < span.carved * bin_size(bin) ? bin : 0;
   }
 
  private:
   static std::uint32_t row_of(const Global& g, std::uintptr_t at) {
     return static_cast<std::uint32_t>((at - g.base) >> kGranuleShift);
+  }
+  static std::uintptr_t at(const Global& g, std::uint32_t row) {
+    return row == 0 ? 0 : g.base + (std::uintptr_t{row} << kGranuleShift);
+  }
+
+  struct Place {
+    std::uint32_t row;
+    unsigned index;
+    std::uint64_t bit() const { return std::uint64_t{1} << (index % 64); }
+  };
+  HZ_INLINE static Place place_of(const Global& g, Bin bin, const void* slot) {
+    return {row_of(g, address(slot)), slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)))};
+  }
+  // False: it is set, or nothing of the class was carved there.
+  HZ_INLINE static bool set_bit(Global& g, Bin bin, const void* slot) {
+    const Place place = place_of(g, bin, slot);
+    const Span& span = g.spans[place.row];
+    std::uint64_t& word = g.bits.word(place.row, place.index / 64);
+    if (span.bin != bin || place.index >= span.carved || (word & place.bit()) != 0) return false;
+    word |= place.bit();
+    return true;
   }
 
   // Of the spans that had slots last, one that this owner had before, if there is one: small slots share lines of the
@@ -144,26 +197,24 @@ struct BasicSpanPool {
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];
     const std::size_t size = bin_size(span.bin);
-    for (unsigned w = 0; span.home != 0 && taken.slots < want; ++w) {
+    taken.slots = want < span.home ? want : span.home;
+    span.home = static_cast<std::uint16_t>(span.home - taken.slots);
+    unsigned left = taken.slots;
+    for (unsigned w = 0; left != 0; ++w) {
       std::uint64_t& word = g.bits.word(row, w);
-      while (word != 0 && taken.slots < want) {
+      for (; word != 0 && left != 0; word &= word - 1) {
         const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(word));
-        word &= word - 1;
-        --span.home;
-        out[taken.slots++] = pointer(taken.span + index * size);
+        out[--left] = pointer(taken.span + index * size);
       }
     }
   }
 
-  static void carve(Span& span, Taken& taken, void** out, unsigned want) {
+  static void carve(Span& span, Taken& taken, unsigned want) {
     const std::size_t size = bin_size(span.bin);
     const unsigned begin = span.carved;
     const unsigned end = carve_end(span, want);
-    // Slots that share a line of the cache are far from each other in the batch: of what a thread allocates in a row it
-    // may give one to each of several threads, and those would share the line, too.
-    const std::size_t apart = size >= kSpreadBelow ? 1 : (kCacheLine - (size & -size) + size - 1) / size + 1;
-    for (std::size_t first = begin; first < begin + apart; ++first)
-      for (std::size_t at = first; at < end; at += apart) out[taken.slots++] = pointer(taken.span + at * size);
+    taken.begin = begin;
+    taken.slots = end - begin;
     span.carved = static_cast<std::uint16_t>(end);
     taken.first_page = static_cast<unsigned>(begin * size >> kPageShift);
     taken.pages = static_cast<unsigned>((end - 1) * size >> kPageShift) + 1 - taken.first_page;

@@ -18,6 +18,7 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
                                  const typename F::Bundle& bundle, unsigned n, typename F::List list,
                                  typename F::Store& store) {
   { F::kInBand } -> std::convertible_to<bool>;            // it writes into free slots
+  { F::kAnyBin } -> std::convertible_to<bool>;            // bin 0 and kHugeBin may be asked, too, and admit nothing
   { F::most(bin) } -> std::same_as<unsigned>;             // that a bin can hold at all
   { F::join(thread, store) } -> std::same_as<void>;       // once; before it, everything is refused
   { F::pop(thread, bin) } -> std::same_as<void*>;         // hot; nullptr when the bin is empty
@@ -25,9 +26,13 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::turn_away(thread, bin) } -> std::same_as<void>;
   { F::put(thread, bin, slot) } -> std::same_as<void>;      // hot; after admit
   { F::is_latest(seen, bin, slot) } -> std::same_as<bool>;  // it was the last that came
-  { F::fill(thread, bin, bundle) } -> std::same_as<void>;   // add a batch: any to an in-band bin, else to an empty one
-  { F::drain(thread, bin, n) } -> std::same_as<typename F::Bundle>;  // remove at most n; none only if there are none
-  { F::count(seen, bin) } -> std::same_as<unsigned>;                 // any thread; a recent value
+  // To an empty bin; to one that is in-band, at any time.
+  { F::space(thread, bin, n) } -> std::same_as<typename F::Bundle>;  // nothing yet, with room for n in the bin itself
+  { F::fill(thread, bin, bundle) } -> std::same_as<void>;            // what has been put there is the bin's
+  // At most n leave; none only if there are none. An array still lies in the bin, until somebody has copied it:
+  { F::drain(thread, bin, n) } -> std::same_as<typename F::Bundle>;
+  { F::drained(thread, bin, n) } -> std::same_as<void>;  // so many did
+  { F::count(seen, bin) } -> std::same_as<unsigned>;     // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
   { F::check(seen, bin) } -> std::same_as<void>;              // traps in debug builds unless the invariants hold
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;  // may be less than what is in the bin

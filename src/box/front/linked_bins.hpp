@@ -21,6 +21,7 @@ struct LinkedBins {
   using Bundle = Chain;
   using List = FreeSlot*;
   static constexpr bool kInBand = true;
+  static constexpr bool kAnyBin = false;
 
   struct Store {};
   struct PerThread {
@@ -64,6 +65,7 @@ struct LinkedBins {
 
   static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.heads[bin].peek() == slot; }
 
+  static Chain space(PerThread&, Bin, unsigned /*n*/) { return {}; }
   static void fill(PerThread& t, Bin bin, const Chain& chain) {
     chain.last->next = t.heads[bin].peek();
     t.heads[bin].set(chain.first);
@@ -83,6 +85,7 @@ struct LinkedBins {
     t.room[bin].add(static_cast<std::int32_t>(chain.count));
     return chain;
   }
+  static void drained(PerThread&, Bin, unsigned /*n*/) {}
 
   static unsigned count(const PerThread& t, Bin bin) {
     // The owner has brought at most one slot since.

@@ -54,6 +54,7 @@ struct Magazine {
   using Bundle = SlotArray;
   using List = void**;  // a seized bin's top
   static constexpr bool kInBand = false;
+  static constexpr bool kAnyBin = true;
 
   static constexpr MagazinePlaces kPlaces = magazine_places<typename Line::Policy>();
 
@@ -125,28 +126,27 @@ struct Magazine {
 
   static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.tops[bin].peek()[-1] == slot; }
 
+  static SlotArray space(PerThread& t, Bin bin, unsigned n) {
+    if (length(t, bin) + n > kFew && !has_grown(t, bin)) move(t, bin);
+    return {t.tops[bin].peek(), 0};
+  }
   static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
-    if (length(t, bin) + bundle.count > kFew && !has_grown(t, bin)) move(t, bin);
-    void** top = t.tops[bin].peek();
-    __builtin_memcpy(top, bundle.slots, bundle.count * sizeof(void*));
     std::atomic_signal_fence(std::memory_order_release);  // as in put
-    t.tops[bin].set(top + bundle.count);
+    t.tops[bin].set(bundle.slots + bundle.count);
     t.room[bin].add(-static_cast<std::int32_t>(bundle.count));
   }
 
   // The oldest: the newest are in this core's cache.
   static SlotArray drain(PerThread& t, Bin bin, unsigned n) {
-    SlotArray bundle;
-    void** first = base(t, bin);
     const unsigned count = length(t, bin);
-    n = n < count ? n : count;
-    n = n < SlotArray::kMost ? n : SlotArray::kMost;
-    __builtin_memcpy(bundle.slots, first, n * sizeof(void*));
-    __builtin_memmove(first, first + n, (count - n) * sizeof(void*));
-    bundle.count = n;
-    t.tops[bin].set(first + count - n);
+    return {base(t, bin), n < count ? n : count};
+  }
+  static void drained(PerThread& t, Bin bin, unsigned n) {
+    void** const first = base(t, bin);
+    const unsigned left = length(t, bin) - n;
+    __builtin_memmove(first, first + n, left * sizeof(void*));
+    t.tops[bin].set(first + left);
     t.room[bin].add(static_cast<std::int32_t>(n));
-    return bundle;
   }
 
   static unsigned count(const PerThread& t, Bin bin) {
@@ -181,11 +181,9 @@ struct Magazine {
     void** top = t.tops[bin].take(t.stray + 1);
     return top == base(t, bin) ? nullptr : top;
   }
-  // What a seized bin held.
+  // What a seized bin held, where it lies.
   static SlotArray listed(const PerThread& t, Bin bin, void** top) {
-    SlotArray bundle;
-    for (void** at = base(t, bin); at != top; ++at) bundle.push(*at);
-    return bundle;
+    return {base(t, bin), static_cast<unsigned>(top - base(t, bin))};
   }
 
   static bool accounts_for(const PerThread& t, Bin bin, unsigned length) {

@@ -21,11 +21,14 @@ enum class Fault : unsigned {
   kWriteAfterFree = 6  // E06: a free slot was written to
 };
 
+static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");
+
 template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
                                  const FreeSlot* free_slot, Bin bin, Fault fault, const void* at, const char* line) {
   { G::kMarks } -> std::convertible_to<bool>;   // free slots carry a mark: a late write shows
-  { G::kProves } -> std::convertible_to<bool>;  // may_free says no to a slot that is free
+  { G::kProves } -> std::convertible_to<bool>;  // may_free says no to a slot that is free: it looks at what lies there
+  { G::kClaims } -> std::convertible_to<bool>;  // of two strangers that claim a slot one fails
   { G::join(thread) } -> std::same_as<void>;
   { G::on_alloc(slot, bin) } -> std::same_as<void>;        // hot
   { G::may_free(seen, slot, bin) } -> std::same_as<bool>;  // hot; bin is valid, the slot may be anything

@@ -15,6 +15,7 @@ namespace hz {
 struct FailFast {
   static constexpr bool kMarks = true;
   static constexpr bool kProves = true;
+  static constexpr bool kClaims = false;
 
   struct PerThread {
     std::uint64_t mark = 0;

@@ -12,6 +12,7 @@ namespace hz {
 struct Outside {
   static constexpr bool kMarks = false;
   static constexpr bool kProves = false;
+  static constexpr bool kClaims = false;
 
   struct PerThread {};
 

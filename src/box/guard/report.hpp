@@ -14,8 +14,15 @@ struct FaultReport {
   enum class OnInvalid { kAbort, kReport };
   static inline constinit std::atomic<OnInvalid> on_invalid{OnInvalid::kAbort};
 
+  static bool is_fatal(Fault fault) {
+    return fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
+  }
+
+  // A report has gone out that the program does not survive, unless its handler of SIGABRT leaves by a jump.
+  static bool is_ending() { return ending.load(std::memory_order_relaxed); }
+
   HZ_COLD static void send(Fault fault, const void* at, Bin bin, const char* line) {
-    const bool fatal = fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
+    const bool fatal = is_fatal(fault);
     os::Message message;
     message.text(fatal ? "hz: fatal: " : "hz: error: ")
         .text(name(fault))
@@ -29,10 +36,14 @@ struct FaultReport {
     }
     message.text(" line=").text(line).text(" thread=").decimal(os::thread_id()).text("\n");
     message.send();
-    if (fatal) os::abort_process();
+    if (!fatal) return;
+    ending.store(true, std::memory_order_relaxed);
+    os::abort_process();
   }
 
  private:
+  static inline constinit std::atomic<bool> ending{false};
+
   static const char* name(Fault fault) {
     switch (fault) {
       case Fault::kForeign: return "E01 foreign-pointer";

@@ -24,12 +24,13 @@ template <class Line>
 struct SlotState {
   static constexpr bool kMarks = false;
   static constexpr bool kProves = true;
+  static constexpr bool kClaims = true;
 
   // Slots below 128 bytes: the byte of the 16 that they begin in. Others: of the 128, so that a table of them is small.
   static constexpr unsigned kDenseShift = 4, kWideShift = 7;
   static constexpr Bin kLastDense = scan_bin(1U << kWideShift) - 1;
   static constexpr std::size_t kDenseBytes = kGranule >> kDenseShift, kWideBytes = kGranule >> kWideShift;
-  static constexpr std::size_t kShadows[] = {kDenseBytes, kWideBytes};
+  static constexpr std::size_t kTables[] = {kDenseBytes, kWideBytes};
   static constexpr std::size_t kTableBytesPerGranule = kDenseBytes + kWideBytes;
 
   enum State : std::uint8_t { kNothing = 0, kLive, kClaimed, kFree };

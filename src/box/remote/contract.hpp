@@ -24,23 +24,25 @@ template <class R>
 concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& thread,
                                   const typename R::PerThread& seen, const typename R::Global& known, unsigned owner,
                                   unsigned sender, Bin bin, void* slot, Parcel<typename R::Bundle>& parcel,
-                                  unsigned want, bool everything) {
+                                  typename R::Bundle& bundle, unsigned want, bool everything) {
   { R::kOwners } -> std::convertible_to<unsigned>;
   { R::kDirect } -> std::convertible_to<bool>;             // there is no outbox: deferred is sent, see DirectRemote
   { R::kEarlyBytes } -> std::convertible_to<std::size_t>;  // a thread in need of memory sends an outbox above that
   { R::kLent } -> std::convertible_to<bool>;               // what waits for one serves others before memory is mapped
   { R::admit(thread, owner, bin) } -> std::same_as<bool>;  // false: sweep first
-  { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;                  // after admit
-  { typename R::Sweep(thread, everything).next(parcel) } -> std::same_as<bool>;  // else only what made admit refuse
+  { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;  // after admit
+  // Everything, or only what made admit refuse; a parcel is whole until the next one.
+  { typename R::Sweep(thread, everything).next(parcel) } -> std::same_as<bool>;
   { R::is_latest(seen, slot) } -> std::same_as<bool>;  // it was deferred last; lines with marks need not know
-  { R::recall(thread, bin, want) } -> std::same_as<typename R::Bundle>;  // out of the outbox, at most `want`; or none
-  { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;                // any thread; a recent value
+  { R::recall(thread, bin, want, bundle) } -> std::same_as<void>;  // out of the outbox, at most `want`; or none
+  { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;          // any thread; a recent value
   // To where its owner finds it; what has no room stays in the parcel.
   { R::send(g, sender, parcel) } -> std::same_as<void>;
   { R::metadata_bytes(known) } -> std::same_as<std::size_t>;  // beside Global
   // Memory of its own that it does not need goes back; so many owners there are.
   { R::shrink(g, owner) } -> std::same_as<void>;
-  { R::collect(g, owner, bin, want) } -> std::same_as<typename R::Bundle>;  // about `want`: whole parcels; any thread
+  // Into an empty bundle: whole parcels of a list until there are `want`, of an array no more; any thread.
+  { R::collect(g, owner, bin, want, bundle) } -> std::same_as<void>;
 };
 
 // What a remote box without an outbox answers, too. Its owners have lives, and what is freed to one that is gone is the

@@ -43,14 +43,14 @@ struct DenseBank {
   }
 
   HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }  // its mark tells
-  static Chain recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
+  static void recall(PerThread&, Bin, unsigned /*want*/, Chain&) {}
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
   static void send(Global& g, unsigned sender, Parcel<Chain>& parcel) { Stash::send(g, sender, parcel); }
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
-  static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
-    return Stash::collect(g, owner, bin, want);
+  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
+    out = Stash::collect(g, owner, bin, want);
   }
 
   class Sweep {

@@ -54,6 +54,7 @@ struct MessageBatch {
     std::uint16_t of_bin[kBins] = {};  // entries of a class; too few after a fork, so only a hint
     void* slots[kEntries] = {};
     Place places[kEntries] = {};
+    std::uint16_t links[kEntries] = {};  // of a sweep: here they are on no stack
   };
 
   HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) {
@@ -76,20 +77,17 @@ struct MessageBatch {
 
   // What this thread frees for others serves itself first, the newest before the older ones: its lines are in this
   // core's cache, and there is no message to pay for.
-  static SlotArray recall(PerThread& t, Bin bin, unsigned want) {
-    SlotArray bundle;
-    if (t.of_bin[bin] == 0) return bundle;
-    if (want > SlotArray::kMost) want = SlotArray::kMost;
-    for (unsigned at = t.count; at-- > 0 && bundle.count < want;) {
+  static void recall(PerThread& t, Bin bin, unsigned want, SlotArray& out) {
+    if (t.of_bin[bin] == 0) return;
+    for (unsigned at = t.count; at-- > 0 && out.count < want;) {
       if ((t.places[at] & kBinMask) != bin) continue;
-      bundle.push(t.slots[at]);
+      out.push(t.slots[at]);
       --t.count;
       t.slots[at] = t.slots[t.count];
       t.places[at] = t.places[t.count];
     }
-    t.bytes.add(-(bundle.count * bin_size(bin)));
-    t.of_bin[bin] = static_cast<std::uint16_t>(bundle.count < want ? 0 : t.of_bin[bin] - bundle.count);
-    return bundle;
+    t.bytes.add(-(out.count * bin_size(bin)));
+    t.of_bin[bin] = static_cast<std::uint16_t>(out.count < want ? 0 : t.of_bin[bin] - out.count);
   }
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
@@ -106,19 +104,17 @@ struct MessageBatch {
     }
   }
 
-  static SlotArray collect(Global& g, unsigned owner, Bin bin, unsigned want) {
-    SlotArray bundle;
+  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
     Inbox* inbox = g.inboxes.find(owner);
-    if (inbox == nullptr || want == 0) return bundle;
-    if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return bundle;
+    if (inbox == nullptr || want == 0) return;
+    if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return;
     Crate* emptied = nullptr;
     {
       const os::Guarded hold(inbox->lock);
       if (inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) adopt(*inbox);
-      emptied = unpack(*inbox, bin, want, bundle);
+      emptied = unpack(*inbox, bin, want, out);
     }
     g.store.give(emptied);
-    return bundle;
   }
 
   static void shrink(Global& g, unsigned owners) {
@@ -140,7 +136,7 @@ struct MessageBatch {
     Sweep(PerThread& thread, bool /*everything: a batch is swept whole*/) : thread_(thread) {
       for (unsigned i = 0; i < thread.count; ++i) {
         Link& head = heads_[row_of(thread.places[i])];
-        links_[i] = head;
+        thread.links[i] = head;
         head = static_cast<Link>(i + 1);
       }
     }
@@ -159,7 +155,7 @@ struct MessageBatch {
 
    private:
     using Link = std::uint16_t;  // an entry's number + 1
-    static constexpr unsigned kRows = 256;
+    static constexpr unsigned kRows = 128;
     static_assert(kEntries < (1U << 16));
 
     static unsigned row_of(Place place) { return (place + (place >> kBinBits) * kBins) % kRows; }
@@ -167,22 +163,23 @@ struct MessageBatch {
     void take_place(Place place, Parcel<SlotArray>& out) {
       out.owner = place >> kBinBits;
       out.bin = place & kBinMask;
-      out.slots.count = 0;
-      for (Link* link = &heads_[row_]; *link != 0 && out.slots.count < Crate::kSlots;) {
+      unsigned count = 0;
+      for (Link* link = &heads_[row_]; *link != 0 && count < Crate::kSlots;) {
         const unsigned entry = *link - 1U;
         if (thread_.places[entry] == place) {
-          out.slots.push(thread_.slots[entry]);
-          *link = links_[entry];
+          slots_[count++] = thread_.slots[entry];
+          *link = thread_.links[entry];
         } else {
-          link = &links_[entry];
+          link = &thread_.links[entry];
         }
       }
+      out.slots = {slots_, count};
     }
 
     PerThread& thread_;
     unsigned row_ = 0;
     Link heads_[kRows] = {};
-    Link links_[kEntries];
+    void* slots_[Crate::kSlots];
   };
 
  private:
@@ -199,7 +196,6 @@ struct MessageBatch {
 
   // At most `want` slots; the crates that it emptied and that are too many to keep.
   static Crate* unpack(Inbox& inbox, Bin bin, unsigned want, SlotArray& out) {
-    if (want > SlotArray::kMost) want = SlotArray::kMost;
     Crate* too_many = nullptr;
     Crate* crate = inbox.adopted[bin].load(std::memory_order_relaxed);
     while (crate != nullptr && out.count < want) {

@@ -22,12 +22,12 @@ struct Ownerless {
   HZ_INLINE static bool admit(PerThread&, unsigned /*owner*/, Bin) { return false; }
   HZ_INLINE static void defer(PerThread&, unsigned /*owner*/, Bin, void* /*slot*/) {}
   HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }
-  static SlotArray recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
+  static void recall(PerThread&, Bin, unsigned /*want*/, SlotArray&) {}
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
   static void send(Global&, unsigned /*sender*/, Parcel<SlotArray>&) {}
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
-  static SlotArray collect(Global&, unsigned /*owner*/, Bin, unsigned /*want*/) { return {}; }
+  static void collect(Global&, unsigned /*owner*/, Bin, unsigned /*want*/, SlotArray&) {}
 
   class Sweep {
    public:

@@ -11,6 +11,12 @@
 //   draining -> dirty       by who set a bit meanwhile
 //   draining -> idle, dirty -> queued   by who drained: in the second case it pushes the span again
 //
+// Who frees sets a bit, then looks at the mark. Who drains sets the mark, then looks at the words, and passes by those
+// that are zero. Each writes one thing and then reads the other, which no release and acquire puts in order: both
+// writes and both reads are sequentially consistent. So of the two, one sees the other. The same holds of a push and
+// the flag `waiting`. On x86-64 that costs an exchange for a store once a drained span, and nothing where a slot is
+// freed.
+//
 // The queues of an owner are open while a thread carries it. A head counts these lives: it is odd while open, and
 // whoever saw it open pushes by compare-and-swap, so nothing reaches a queue after it was closed. What comes for an
 // owner that is gone goes to the orphans' queue, which is nobody's and always open.
@@ -42,7 +48,8 @@ struct PendingBitmap {
   };
   using Bits = SlotBits<std::atomic<std::uint64_t>>;
   static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
-  static constexpr std::size_t kShadows[] = {Bits::kNearBytes, Bits::kFarBytes};  // the entries may be in a queue
+  static constexpr std::size_t kTables[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Entry)};
+  static constexpr unsigned kLasting = 1;  // the entries may be in a queue
   static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Entry);
 
   using Head = std::atomic<std::uint64_t>;  // life << 32 | granule number
@@ -54,6 +61,7 @@ struct PendingBitmap {
       Head of_bin[kBins];
     };
     Shelf of_owner[kOwners + 1];
+    unsigned owners = 0;  // those that ever lived are below it; under the lock of the list of threads
     alignas(64) std::atomic<bool> waiting{false};  // something was queued since it was last asked
   };
   struct PerThread {
@@ -73,7 +81,10 @@ struct PendingBitmap {
 
   // --- the owner's life; under the lock of the list of threads
 
-  static void open_queues(Global& g, unsigned owner) { step_life(g, owner, true); }
+  static void open_queues(Global& g, unsigned owner) {
+    if (owner >= g.owners) g.owners = owner + 1;
+    step_life(g, owner, true);
+  }
   // What waits in them stays, and can be collected.
   static void close_queues(Global& g, unsigned owner) { step_life(g, owner, false); }
 
@@ -87,13 +98,14 @@ struct PendingBitmap {
     const std::uint32_t row = row_of(g, slot);
     const unsigned index = slot_index(bin, static_cast<std::uint16_t>(address(slot)));
     Entry& entry = g.entries[row];
-    if (entry.bin.load(std::memory_order_relaxed) != bin)
-      entry.bin.store(static_cast<std::uint16_t>(bin), std::memory_order_relaxed);
+    // In the order of the bit and the mark: who drains learns from it how many words there are.
+    if (entry.bin.load(std::memory_order_seq_cst) != bin)
+      entry.bin.store(static_cast<std::uint16_t>(bin), std::memory_order_seq_cst);
     t.pushing.put(row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Release: what the program wrote, and the class, are there for who collects. Acquire: if that one took the word
-    // before us, we see its mark, draining or later.
-    g.bits.word(row, index / 64).fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_acq_rel);
+    // Release: what the program wrote, and the class, are there for who collects. In the order of drain(): either that
+    // one finds the bit, or we see its mark, draining or later.
+    g.bits.word(row, index / 64).fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
     if (announce(entry)) push(g, owner, bin, row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.pushing.put(0);
@@ -101,7 +113,7 @@ struct PendingBitmap {
 
   // There is no outbox, and there are no parcels.
   static constexpr bool is_latest(const PerThread&, const void*) { return false; }
-  static SlotArray recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
+  static void recall(PerThread&, Bin, unsigned /*want*/, SlotArray&) {}
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
   static void send(Global&, unsigned /*sender*/, const Parcel<SlotArray>&) {}
   static std::size_t metadata_bytes(const Global&) { return 0; }
@@ -114,22 +126,20 @@ struct PendingBitmap {
 
   // --- the owner's side
 
-  // At most `want`, and no more than a bundle holds; what is left stays queued. Any thread.
-  static SlotArray collect(Global& g, unsigned owner, Bin bin, unsigned want) {
-    SlotArray out;
-    std::uint32_t row = detach(g.of_owner[owner].of_bin[bin]);
-    want = want < SlotArray::kMost ? want : SlotArray::kMost;
+  // At most `want`; what is left stays queued. Any thread.
+  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
+    std::uint32_t row = detach(queue(g, owner, bin));
     while (row != 0 && out.count < want) {
       const std::uint32_t next = g.entries[row].next.load(std::memory_order_relaxed);
       drain(g, owner, bin, row, out, want);
       row = next;
     }
-    if (row != 0) give_back(g, g.of_owner[owner].of_bin[bin], row);
-    return out;
+    if (row != 0) give_back(g, owner, bin, row);
   }
 
   // How many slots the owner should collect beyond what its bin wants: twice as many each time that some are left.
   static unsigned budget(const Global& g, PerThread& t, unsigned owner, Bin bin) {
+    // Relaxed: a hint; what it misses, the next miss or the purger finds.
     if (row_of(g.of_owner[owner].of_bin[bin].load(std::memory_order_relaxed)) == 0) return t.budget = 0;
     return t.budget = t.budget == 0 ? kFirstBudget : t.budget < kMostBudget ? 2 * t.budget : kMostBudget;
   }
@@ -146,16 +156,18 @@ struct PendingBitmap {
 
   // Whether anything was queued since the last call.
   static bool something_waits(Global& g) {
-    return g.waiting.load(std::memory_order_relaxed) && g.waiting.exchange(false, std::memory_order_relaxed);
+    // In the order of the look at the queues that follows: see note_waiting().
+    return g.waiting.load(std::memory_order_relaxed) && g.waiting.exchange(false, std::memory_order_seq_cst);
   }
 
   // In the child of a fork, before it has other threads: `t` was cut off, maybe between marking a span and queueing it.
-  static void finish(Global& g, const PerThread& t) {
+  // The span may be in the queue of a class that it had before.
+  static void finish(Global& g, PerThread& t) {
     const std::uint32_t row = t.pushing.peek();
     if (row == 0) return;
+    t.pushing.set(0);
     Entry& entry = g.entries[row];
-    const Bin bin = entry.bin.load(std::memory_order_relaxed);
-    if (announce(entry) || !is_queued(g, bin, row)) push(g, kOrphans, bin, row);
+    if (announce(entry) || !is_queued(g, row)) push(g, kOrphans, entry.bin.load(std::memory_order_relaxed), row);
   }
 
  private:
@@ -166,6 +178,7 @@ struct PendingBitmap {
   static std::uint32_t row_of(const Global& g, const void* slot) {
     return static_cast<std::uint32_t>((address(slot) - g.base) >> kGranuleShift);
   }
+  static Head& queue(Global& g, unsigned owner, Bin bin) { return g.of_owner[owner].of_bin[bin]; }
   static bool is_open(std::uint64_t head) { return (head >> 32 & 1) != 0; }
   static std::uint64_t with_row(std::uint64_t head, std::uint32_t row) {
     return (head & ~std::uint64_t{UINT32_MAX}) | row;
@@ -183,35 +196,45 @@ struct PendingBitmap {
 
   // After a bit was set: whether the span has to be pushed by us.
   static bool announce(Entry& entry) {
-    std::uint16_t mark = entry.mark.load(std::memory_order_relaxed);
+    // In the order of drain(), also where the exchange fails and shows another mark.
+    std::uint16_t mark = entry.mark.load(std::memory_order_seq_cst);
     for (;;) {
       if (mark == kQueued || mark == kDirty) return false;
       const std::uint16_t next = mark == kIdle ? kQueued : kDirty;
-      // Acquire and release: who drains sees the bit, and who pushes sees that the last drain is over.
-      if (entry.mark.compare_exchange_weak(mark, next, std::memory_order_acq_rel, std::memory_order_relaxed))
-        return next == kQueued;
+      // Release: who drains sees the bit. Acquire: who pushes sees that the last drain is over.
+      if (entry.mark.compare_exchange_weak(mark, next, std::memory_order_seq_cst)) return next == kQueued;
     }
   }
 
   static void push(Global& g, unsigned owner, Bin bin, std::uint32_t row) {
     for (;;) {
-      Head& head = g.of_owner[owner].of_bin[bin];
-      std::uint64_t seen = head.load(std::memory_order_relaxed);
-      if (owner != kOrphans && !is_open(seen)) {
-        owner = kOrphans;
-        continue;
-      }
+      std::uint64_t seen = 0;
+      Head& head = open_queue(g, owner, bin, seen);
       g.entries[row].next.store(row_of(seen), std::memory_order_relaxed);
-      // Release: the entry is whole for who takes the queue.
-      if (head.compare_exchange_weak(seen, with_row(seen, row), std::memory_order_release, std::memory_order_relaxed))
+      // Release: the entry is whole for who takes the queue. In the order of note_waiting().
+      if (head.compare_exchange_weak(seen, with_row(seen, row), std::memory_order_seq_cst, std::memory_order_relaxed))
         break;
     }
-    if (!g.waiting.load(std::memory_order_relaxed)) g.waiting.store(true, std::memory_order_relaxed);
+    note_waiting(g);
+  }
+
+  // The owner's queue as `seen`, or, if nobody carries the owner, the orphans'.
+  static Head& open_queue(Global& g, unsigned owner, Bin bin, std::uint64_t& seen) {
+    seen = queue(g, owner, bin).load(std::memory_order_relaxed);
+    if (owner == kOrphans || is_open(seen)) return queue(g, owner, bin);
+    seen = queue(g, kOrphans, bin).load(std::memory_order_relaxed);
+    return queue(g, kOrphans, bin);
+  }
+
+  // After a push. Sequentially consistent, as are the push, something_waits() and detach(): either we see that the flag
+  // is down and raise it, or who took it down sees our push.
+  static void note_waiting(Global& g) {
+    if (!g.waiting.load(std::memory_order_seq_cst)) g.waiting.store(true, std::memory_order_relaxed);
   }
 
   // The whole queue, which is ours alone from here on.
   static std::uint32_t detach(Head& head) {
-    std::uint64_t seen = head.load(std::memory_order_relaxed);
+    std::uint64_t seen = head.load(std::memory_order_seq_cst);  // see note_waiting()
     // Acquire: pairs with push.
     while (row_of(seen) != 0 &&
            !head.compare_exchange_weak(seen, with_row(seen, 0), std::memory_order_acquire, std::memory_order_relaxed)) {
@@ -219,14 +242,16 @@ struct PendingBitmap {
     return row_of(seen);
   }
 
-  // The end of a queue that was detached. What others pushed meanwhile is short, and goes before it.
-  static void give_back(Global& g, Head& head, std::uint32_t rest) {
+  // The end of a queue that was detached. What others pushed meanwhile is short, and goes before it. If the queue was
+  // closed meanwhile, and looked through, nobody would find it there.
+  static void give_back(Global& g, unsigned owner, Bin bin, std::uint32_t rest) {
     for (;;) {
-      std::uint64_t seen = head.load(std::memory_order_relaxed);
-      // Release: as in push.
-      if (row_of(seen) == 0 && head.compare_exchange_strong(seen, with_row(seen, rest), std::memory_order_release,
+      std::uint64_t seen = 0;
+      Head& head = open_queue(g, owner, bin, seen);
+      // Release, and the order of note_waiting(): as in push.
+      if (row_of(seen) == 0 && head.compare_exchange_strong(seen, with_row(seen, rest), std::memory_order_seq_cst,
                                                             std::memory_order_relaxed))
-        return;
+        return note_waiting(g);
       const std::uint32_t recent = detach(head);
       if (recent == 0) continue;
       std::uint32_t last = recent;
@@ -238,14 +263,17 @@ struct PendingBitmap {
 
   static void drain(Global& g, unsigned owner, Bin bin, std::uint32_t row, SlotArray& out, unsigned want) {
     Entry& entry = g.entries[row];
-    entry.mark.store(kDraining, std::memory_order_relaxed);
+    // Before any look at a word, for every thread: whoever sets a bit after our look sees this mark. An exchange,
+    // because a store would wait in this core's store buffer while the looks go ahead.
+    entry.mark.exchange(kDraining, std::memory_order_seq_cst);
     // A span may have been queued for a bit that was collected before, and may have another class by now.
-    const unsigned words = (bin_slots(entry.bin.load(std::memory_order_relaxed)) + 63) / 64;
+    const unsigned words = (bin_slots(entry.bin.load(std::memory_order_seq_cst)) + 63) / 64;
     bool left = false;
     for (unsigned w = 0; w < words && !left; ++w) left = take_word(g, row, w, bin, out, want);
     std::uint16_t mark = kDraining;
-    // Release: pairs with announce().
-    if (!left && entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_relaxed))
+    // Release: pairs with announce(). Acquire: who made it dirty set a bit before, and the next to drain has to find
+    // it.
+    if (!left && entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_acquire))
       return;
     entry.mark.store(kQueued, std::memory_order_relaxed);
     push(g, owner, entry.bin.load(std::memory_order_relaxed), row);
@@ -254,7 +282,7 @@ struct PendingBitmap {
   // Whether bits are left: there is no room for them, or they are of another class.
   static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin bin, SlotArray& out, unsigned want) {
     std::atomic<std::uint64_t>& word = g.bits.word(row, w);
-    if (word.load(std::memory_order_relaxed) == 0) return false;
+    if (word.load(std::memory_order_seq_cst) == 0) return false;  // who sets a bit now sees our mark: see drain()
     // Acquire: pairs with defer. Release: who sets a bit after this sees that we are draining.
     std::uint64_t bits = word.exchange(0, std::memory_order_acq_rel);
     const std::uintptr_t span = g.base + (std::uintptr_t{row} << kGranuleShift);
@@ -267,9 +295,15 @@ struct PendingBitmap {
     return bits != 0;
   }
 
-  static bool is_queued(const Global& g, Bin bin, std::uint32_t row) {
-    for (const typename Global::Shelf& shelf : g.of_owner) {
-      for (std::uint32_t at = row_of(shelf.of_bin[bin].load(std::memory_order_relaxed)); at != 0;
+  static bool is_queued(Global& g, std::uint32_t row) {
+    for (unsigned owner = 0; owner < g.owners; ++owner) {
+      if (is_queued(g, owner, row)) return true;
+    }
+    return is_queued(g, kOrphans, row);
+  }
+  static bool is_queued(Global& g, unsigned owner, std::uint32_t row) {
+    for (const Head& head : g.of_owner[owner].of_bin) {
+      for (std::uint32_t at = row_of(head.load(std::memory_order_relaxed)); at != 0;
            at = g.entries[at].next.load(std::memory_order_relaxed)) {
         if (at == row) return true;
       }

@@ -5,10 +5,23 @@
 // meet their parcel join it, a parcel whose place is needed leaves early. Deferring costs one store and one compare.
 #pragma once
 
+#include <array>
+
 #include "base/plain_word.hpp"
 #include "box/remote/stash.hpp"
 
 namespace hz {
+
+// Of how many slots a parcel of a class is full: whoever collects takes whole parcels.
+template <class Line, class Number>
+consteval std::array<Number, kBins> full_parcels() {
+  std::array<Number, kBins> full{};
+  for (Bin bin = 1; bin < kBins; ++bin) {
+    const std::size_t slots = (Line::kParcelBytes + bin_size(bin) - 1) / bin_size(bin);
+    full[bin] = static_cast<Number>(slots < Line::kParcelSlots ? slots : Line::kParcelSlots);
+  }
+  return full;
+}
 
 template <class Line>
 struct SparseRing {
@@ -46,51 +59,86 @@ struct SparseRing {
   }
 
   HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }  // its mark tells
-  static Chain recall(PerThread&, Bin, unsigned /*want*/) { return {}; }
+  static void recall(PerThread&, Bin, unsigned /*want*/, Chain&) {}
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
   static void send(Global& g, unsigned sender, Parcel<Chain>& parcel) { Stash::send(g, sender, parcel); }
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
-  static Chain collect(Global& g, unsigned owner, Bin bin, unsigned want) {
-    return Stash::collect(g, owner, bin, want);
+  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
+    out = Stash::collect(g, owner, bin, want);
   }
 
+  // An open parcel needs no more room than an entry: its slots are linked in a ring, and its entry names the last of
+  // them. So it lies where an entry was that has left, and a sweep asks little of the stack.
   class Sweep {
    public:
-    Sweep(PerThread& thread, bool /*everything: a full ring is swept whole*/) : thread_(thread) {}
+    Sweep(PerThread& thread, bool /*everything: a full ring is swept whole*/)
+        : thread_(thread), left_(thread.count), end_(thread.entries + thread.count) {}
 
     bool next(Parcel<Chain>& out) {
-      while (thread_.count != 0) {
-        const Entry entry = thread_.entries[--thread_.count];
-        const unsigned owner = static_cast<unsigned>(entry >> kOwnerShift);
-        const Bin bin = static_cast<Bin>(entry >> kBinShift & 0xFF);
-        Parcel<Chain>& place = open_[(Bin{owner} * kBins + bin) % kPlaces];
-        const bool evict = place.slots.count != 0 && (place.owner != owner || place.bin != bin || is_full(place));
-        if (evict) out = place;
-        if (evict || place.slots.count == 0) place = {owner, bin, {}};
-        place.slots.push(static_cast<FreeSlot*>(pointer(entry & ((Entry{1} << kBinShift) - 1))));
-        if (evict) return true;
+      for (unsigned left = left_; left != 0;) {
+        const Entry entry = thread_.entries[--left];
+        Number& number = numbers_[place_of(entry)];
+        if (number == 0) {
+          number = static_cast<Number>(++opened_);
+          begin(number, entry);
+        } else if ((open(number) ^ entry) >> kBinShift == 0 && counts_[number - 1] < kFull[bin_of(entry)]) {
+          join(number, entry);
+        } else {
+          close(number, out);
+          begin(number, entry);
+          left_ = left;
+          return true;
+        }
       }
+      left_ = 0;
+      if (opened_ != 0) return close(opened_--, out), true;
+      thread_.count = 0;
       thread_.bytes.set(0);
-      while (at_ < kPlaces) {
-        if (open_[at_++].slots.count == 0) continue;
-        out = open_[at_ - 1];
-        return true;
-      }
       return false;
     }
 
    private:
     static constexpr unsigned kPlaces = 128;
-    // Whoever collects takes whole parcels.
-    static bool is_full(const Parcel<Chain>& p) {
-      return p.slots.count >= Line::kParcelSlots || p.slots.count * bin_size(p.bin) >= Line::kParcelBytes;
+    // Not of bytes: a store to one might change anything, and all would be read again.
+    using Number = std::uint16_t;
+
+    static constexpr auto kFull = full_parcels<Line, Number>();
+
+    static unsigned place_of(Entry entry) {
+      return (owner_of(entry) * kBins + static_cast<unsigned>(bin_of(entry))) % kPlaces;
+    }
+    static unsigned owner_of(Entry entry) { return static_cast<unsigned>(entry >> kOwnerShift); }
+    static Bin bin_of(Entry entry) { return entry >> kBinShift & 0xFF; }
+    static FreeSlot* slot_of(Entry entry) {
+      return static_cast<FreeSlot*>(pointer(entry & ((Entry{1} << kBinShift) - 1)));
     }
 
+    // As many entries have left as parcels were opened, so there is room.
+    Entry& open(unsigned number) const { return *(end_ - number); }
+    void begin(unsigned number, Entry entry) {
+      open(number) = entry;
+      slot_of(entry)->next = slot_of(entry);
+      counts_[number - 1] = 1;
+    }
+    void join(unsigned number, Entry entry) {
+      FreeSlot* last = slot_of(open(number));
+      FreeSlot* slot = slot_of(entry);
+      slot->next = last->next;
+      last->next = slot;
+      ++counts_[number - 1];
+    }
+    void close(unsigned number, Parcel<Chain>& out) {
+      const Entry entry = open(number);
+      FreeSlot* last = slot_of(entry);
+      out = {owner_of(entry), bin_of(entry), {last->next, last, counts_[number - 1]}};
+    }
     PerThread& thread_;
-    unsigned at_ = 0;
-    Parcel<Chain> open_[kPlaces];
+    unsigned left_, opened_ = 0;
+    Entry* end_;
+    Number numbers_[kPlaces] = {};  // of the parcel that is open at a place; 0: none
+    Number counts_[kPlaces];        // slots of a parcel
   };
 };
 

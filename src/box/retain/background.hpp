@@ -33,13 +33,9 @@ template <class Beat>
 struct BasicBackground {
   static constexpr unsigned kTickMilliseconds = Beat::kTickMilliseconds;
   static constexpr unsigned kRetryMilliseconds = 1000;
-  static constexpr std::size_t kStuckBytes = 12 * kMiB;
 
   static bool tidies(unsigned tick) { return tick % Beat::kTidyTicks == 0; }
   static bool worth(std::size_t held_bytes) { return held_bytes > Beat::kWorthBytes; }
-  static bool stuck(std::size_t held_bytes, std::size_t live_bytes) {
-    return held_bytes > kStuckBytes + live_bytes + live_bytes / 2;
-  }
   static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= Beat::kIdleTicks; }
   static bool is_still(unsigned ticks_unchanged) { return ticks_unchanged >= Beat::kStillTicks; }
   static bool outgrown(std::size_t out_bytes, std::size_t highest) { return out_bytes < highest / 4 * 3; }

@@ -10,22 +10,40 @@
 
 namespace hz {
 
+// What the user and the line's presets set; 0 and kUsual leave it as it is.
+struct RetainSettings {
+  static constexpr std::size_t kUsual = ~std::size_t{0};
+  std::size_t percent = 0;     // of live bytes, may be held
+  std::size_t floor = kUsual;  // free bytes that may stay in any case
+};
+
+// What nobody has needed for a while.
+struct Unneeded {
+  std::size_t loose = 0, dirty = 0;  // bytes
+};
+
 template <class R>
-concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, std::size_t bytes, bool idle) {
-  { R::slots_out(g, bytes) } -> std::same_as<void>;    // slots left their spans
-  { R::slots_home(g, bytes) } -> std::same_as<void>;   // ... and returned
-  { R::loose_added(g, bytes) } -> std::same_as<void>;  // slots began to wait in a shared list
+concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, std::size_t bytes, bool yes,
+                                  const RetainSettings& settings) {
+  { R::set(g, settings) } -> std::same_as<void>;
+  { R::attend(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
+  { R::attended(seen) } -> std::same_as<bool>;
+  { R::slots_out(g, bytes) } -> std::same_as<void>;          // slots left their spans
+  { R::slots_home(g, bytes, bytes) } -> std::same_as<void>;  // ... and returned; the size of one
+  { R::span_used(g, bytes) } -> std::same_as<void>;          // a span for slots was had ...
+  { R::span_retired(g, bytes) } -> std::same_as<void>;       // ... and given back
+  { R::loose_added(g, bytes) } -> std::same_as<void>;        // slots began to wait in a shared list
   { R::loose_taken(g, bytes) } -> std::same_as<void>;
-  { R::bins_grown(g, bytes) } -> std::same_as<void>;       // thread bins may hold so much more ...
-  { R::bins_shrunk(g, bytes) } -> std::same_as<void>;      // ... or less
-  { R::rest(g, idle) } -> std::same_as<void>;              // time has passed; idle: nobody is at work
-  { R::at_rest(seen) } -> std::same_as<bool>;              // more of it would change nothing
-  { R::may_wait(seen, bytes) } -> std::same_as<bool>;      // may slots of that size wait in shared lists?
-  { R::must_go(seen) } -> std::same_as<bool>;              // ... so many that even their owner is to lose some
-  { R::dirty_limit(seen) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
-  { R::dirty_target(seen) } -> std::same_as<std::size_t>;  // ... until it is down to that
-  { R::unneeded(g, bytes) } -> std::same_as<std::size_t>;  // of loose and so much dirty; asked at each beat
-  { R::busy_bytes(seen) } -> std::same_as<std::size_t>;    // at least so much is in the program's hands
+  { R::bins_grown(g, bytes) } -> std::same_as<void>;         // thread bins may hold so much more ...
+  { R::bins_shrunk(g, bytes) } -> std::same_as<void>;        // ... or less
+  { R::rest(g, yes) } -> std::same_as<void>;                 // time has passed; idle: nobody is at work
+  { R::at_rest(seen) } -> std::same_as<bool>;                // more of it would change nothing
+  { R::may_wait(seen, bytes) } -> std::same_as<bool>;        // may slots of that size wait in shared lists?
+  { R::must_go(seen) } -> std::same_as<bool>;                // ... so many that even their owner is to lose some
+  { R::dirty_limit(seen) } -> std::same_as<std::size_t>;     // purge when free dirty memory exceeds this ...
+  { R::dirty_target(seen) } -> std::same_as<std::size_t>;    // ... until it is down to that
+  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;  // of loose and so much dirty; at each beat; all idle?
+  { R::emptied(seen) } -> std::same_as<bool>;                // the program holds little of what it held a moment ago
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::loose_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
@@ -38,7 +56,6 @@ concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
   { B::kRetryMilliseconds } -> std::convertible_to<unsigned>;  // after the system refused a thread
   { B::tidies(ticks) } -> std::same_as<bool>;                  // in this tick, although threads are at work?
   { B::worth(bytes) } -> std::same_as<bool>;                   // is a heap that holds so much worth a thread?
-  { B::stuck(bytes, bytes) } -> std::same_as<bool>;            // ... or one that holds so much for so much that lives?
   { B::is_idle(ticks) } -> std::same_as<bool>;                 // a thread that has not moved for so many ticks?
   { B::is_still(ticks) } -> std::same_as<bool>;                // a process of which no thread has?
   { B::outgrown(bytes, bytes) } -> std::same_as<bool>;         // the heap has shrunk: are caches from larger days?

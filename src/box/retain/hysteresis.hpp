@@ -10,13 +10,14 @@
 //   spare     = floor + (allowed - live, at least 0)
 //   loose    <= spare / 2; beyond kFew, slots up to kSmall join only below spare / 16 (from home they come in order)
 //   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
-//   unneeded: so much of loose + dirty, beyond the floor, was there at each of the purger's last kLooks looks; it goes
+//   unneeded: so much of loose, and so much of dirty beyond kAloneFloor, was there at each of the purger's last kLooks
+//             looks, or is there while all threads are idle; it goes
 //
-// A program that has no purger, or had no thread so far, may fall asleep with all that; and one that has not come near
-// half of recent for kQuietMilliseconds will not want it again soon. Once the live bytes of such a program, without
-// what the bins may hold, are below 1/8 of recent, it is emptying itself, and every byte that comes home takes eight
-// with it. A program that wants half of that back before it had time to earn what the pages cost it (some 250 us a MiB)
-// has only begun its next turn: for sixteen times that long nothing is forgotten.
+// That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as it is
+// freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the largest block of up to
+// kMostBlock that came home: a program turns such blocks over without page faults (the same rule as the C library's
+// dynamic M_TRIM_THRESHOLD). The same holds where live has not come near half of recent for
+// kQuietMilliseconds, with the usual floor.
 #pragma once
 
 #include <atomic>
@@ -32,48 +33,64 @@ struct UsualFootprint {
   static constexpr std::size_t kDefaultPercent = 150;
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
-  static constexpr unsigned kHold = 16;                                   // 0: nothing is regretted
+  static constexpr std::size_t kAloneFloor = kMiB;
+  static constexpr std::size_t kBlocks = 2;  // so many of the largest; 0: none
 };
 
 template <class Footprint>
 struct BasicHysteresis : Footprint {
-  static constexpr std::size_t kBusy = 2, kEmptied = 8, kLooks = 10, kSoon = 512 * kKiB;  // bytes a millisecond
+  static constexpr std::size_t kBusy = 2, kEmptied = 8, kSparse = 32, kLooks = 5;
   static constexpr std::size_t kSmall = 512, kFew = 4 * kMiB;
+  static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
+  static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
   struct Global {
     std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
+    std::atomic<std::size_t> spans{0};            // bytes of those in use
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
-    std::atomic<std::uint64_t> busy_at{0}, forgot_at{0}, hold_until{0};  // busy: live was near recent
+    std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
+    std::atomic<bool> quiet{false};               // that is long ago
     std::atomic<std::size_t> percent{Footprint::kDefaultPercent}, floor{Footprint::kFloor};
-    std::atomic<bool> has_purger{true};     // or may get one
-    std::atomic<std::size_t> forgotten{0};  // recent as it was then; replaced when it is too late to want it back
-    std::size_t least = 0, looks = 0;       // the purger's own: of loose + dirty, at its looks so far
+    std::atomic<std::size_t> alone_floor{Footprint::kAloneFloor};
+    std::atomic<std::size_t> largest{0};                      // block that came home
+    std::atomic<bool> has_purger{false};                      // at work
+    std::size_t least_loose = 0, least_dirty = 0, looks = 0;  // the purger's own: at its looks so far
   };
 
   static void slots_out(Global& g, std::size_t bytes) {
     const std::size_t out = g.out.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     raise(g.peak, out);
     raise(g.high, live(g));
-    const std::size_t forgotten = g.forgotten.load(std::memory_order_relaxed);
-    if (HZ_UNLIKELY(forgotten != 0 && live(g) > forgotten / kBusy)) regret(g, forgotten);
   }
-  static void slots_home(Global& g, std::size_t bytes) {
+  // `block`: the size of one of them.
+  static void slots_home(Global& g, std::size_t bytes, std::size_t block) {
     g.out.fetch_sub(bytes, std::memory_order_relaxed);
+    if (HZ_UNLIKELY(block >= kLeastBlock && block <= kMostBlock)) raise(g.largest, block);
     if (recent(g) <= live(g)) return;
     const std::uint64_t now = os::milliseconds();
     turn_in_time(g, now);
     if (live(g) + bytes >= recent(g) / kBusy && g.busy_at.load(std::memory_order_relaxed) != now)
       g.busy_at.store(now, std::memory_order_relaxed);
-    if (now - g.busy_at.load(std::memory_order_relaxed) >= Footprint::kQuietMilliseconds ||
-        !g.has_purger.load(std::memory_order_relaxed) || os::never_had_threads())
-      forget(g, bytes, now);
+    const bool quiet = now - g.busy_at.load(std::memory_order_relaxed) >= Footprint::kQuietMilliseconds;
+    if (g.quiet.load(std::memory_order_relaxed) != quiet) g.quiet.store(quiet, std::memory_order_relaxed);
   }
+  static void span_used(Global& g, std::size_t bytes) { g.spans.fetch_add(bytes, std::memory_order_relaxed); }
+  static void span_retired(Global& g, std::size_t bytes) { g.spans.fetch_sub(bytes, std::memory_order_relaxed); }
   static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
   static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
 
   static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
   static void bins_shrunk(Global& g, std::size_t bytes) { g.bins.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  static void attend(Global& g, bool purger) { g.has_purger.store(purger, std::memory_order_relaxed); }
+  static bool attended(const Global& g) { return g.has_purger.load(std::memory_order_relaxed); }
+  static void set(Global& g, const RetainSettings& s) {
+    if (s.percent != 0) g.percent.store(s.percent, std::memory_order_relaxed);
+    if (s.floor == RetainSettings::kUsual) return;
+    g.floor.store(s.floor, std::memory_order_relaxed);
+    g.alone_floor.store(s.floor, std::memory_order_relaxed);
+  }
 
   static void rest(Global& g, bool idle) {
     idle ? turn(g, g.high.load(std::memory_order_relaxed)) : turn_in_time(g, os::milliseconds());
@@ -81,22 +98,32 @@ struct BasicHysteresis : Footprint {
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
   static bool may_wait(const Global& g, std::size_t slot) {
+    if (!attended(g) && emptied(g)) return false;  // nobody would send it home
     const std::size_t loose = loose_bytes(g);
     return loose <= spare(g) / (slot <= kSmall && loose > kFew ? 16 : 2);
   }
-  static bool must_go(const Global& g) { return loose_bytes(g) > spare(g); }
+  static bool must_go(const Global& g) { return loose_bytes(g) > spare(g) || (!attended(g) && emptied(g)); }
   static std::size_t dirty_limit(const Global& g) {
     const std::size_t all = spare(g);
     const std::size_t loose = loose_bytes(g);
     return loose < all - all / 4 ? all - loose : all / 4;
   }
   static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
-  static std::size_t unneeded(Global& g, std::size_t dirty) {
-    const std::size_t free = loose_bytes(g) + dirty;
-    if (g.looks == 0 || free < g.least) g.least = free;
+  static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
+    const std::size_t loose = loose_bytes(g);
+    const std::size_t floor = g.alone_floor.load(std::memory_order_relaxed);
+    if (idle) return {loose, dirty > floor ? dirty - floor : 0};
+    if (g.looks == 0 || loose < g.least_loose) g.least_loose = loose;
+    if (g.looks == 0 || dirty < g.least_dirty) g.least_dirty = dirty;
     g.looks = (g.looks + 1) % kLooks;
-    const std::size_t floor = g.floor.load(std::memory_order_relaxed);
-    return g.looks == 0 && g.least > floor ? g.least - floor : 0;
+    if (g.looks != 0) return {};
+    return {g.least_loose, g.least_dirty > floor ? g.least_dirty - floor : 0};
+  }
+  // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is cached
+  // keeps one of them.
+  static bool emptied(const Global& g) {
+    const std::size_t was = recent(g), spans = g.spans.load(std::memory_order_relaxed), busy = busy_bytes(g);
+    return (was > kSmallProcess && busy < was / kEmptied) || (spans > kSmallProcess && busy < spans / kSparse);
   }
 
   static std::size_t busy_bytes(const Global& g) {
@@ -119,9 +146,16 @@ struct BasicHysteresis : Footprint {
     return out > loose ? out - loose : 0;  // the two are read one after the other
   }
   static std::size_t spare(const Global& g) {
-    const std::size_t allowed = recent(g) / 100 * g.percent.load(std::memory_order_relaxed);
     const std::size_t now = live(g);
-    return g.floor.load(std::memory_order_relaxed) + (allowed > now ? allowed - now : 0);
+    const bool follows =
+        attended(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;  // never was larger
+    const std::size_t allowed = (follows ? recent(g) : now) / 100 * g.percent.load(std::memory_order_relaxed);
+    return floor(g) + (allowed > now ? allowed - now : 0);
+  }
+  static std::size_t floor(const Global& g) {
+    if (attended(g)) return g.floor.load(std::memory_order_relaxed);
+    return g.alone_floor.load(std::memory_order_relaxed) +
+           Footprint::kBlocks * g.largest.load(std::memory_order_relaxed);
   }
   static std::size_t recent(const Global& g) {
     const std::size_t high = g.high.load(std::memory_order_relaxed);
@@ -138,26 +172,6 @@ struct BasicHysteresis : Footprint {
   static void turn(Global& g, std::size_t before) {
     g.before.store(before, std::memory_order_relaxed);
     g.high.store(live(g), std::memory_order_relaxed);
-  }
-  // `bytes` came home: if the program is emptying itself, they take eight times as many along.
-  static void forget(Global& g, std::size_t bytes, std::uint64_t now) {
-    const std::size_t left = live(g), was = recent(g);
-    if (left >= was / kEmptied + g.bins.load(std::memory_order_relaxed)) return;
-    if (bytes == 0 || now < g.hold_until.load(std::memory_order_relaxed)) return;
-    if (now - g.forgot_at.load(std::memory_order_relaxed) >= g.forgotten.load(std::memory_order_relaxed) / kSoon) {
-      g.forgotten.store(was, std::memory_order_relaxed);
-      g.forgot_at.store(now, std::memory_order_relaxed);
-    }
-    for (std::atomic<std::size_t>* one : {&g.high, &g.before}) {
-      const std::size_t seen = one->load(std::memory_order_relaxed);
-      one->store(seen > left + kEmptied * bytes ? seen - kEmptied * bytes : left, std::memory_order_relaxed);
-    }
-  }
-  static void regret(Global& g, std::size_t bytes) {
-    const std::uint64_t now = os::milliseconds(), soon = bytes / kSoon;
-    g.forgotten.store(0, std::memory_order_relaxed);
-    if (now - g.forgot_at.load(std::memory_order_relaxed) < soon)
-      g.hold_until.store(now + Footprint::kHold * soon, std::memory_order_relaxed);
   }
   static void raise(std::atomic<std::size_t>& highest, std::size_t value) {
     std::size_t seen = highest.load(std::memory_order_relaxed);

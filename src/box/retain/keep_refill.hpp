@@ -17,7 +17,8 @@ struct ResidencyBudget {
   static constexpr std::size_t kDefaultPercent = 150;
   static constexpr std::uint64_t kWindowMilliseconds = 100;
   static constexpr std::uint64_t kQuietMilliseconds = 8;
-  static constexpr unsigned kHold = 0;  // the budget stands
+  static constexpr std::size_t kAloneFloor = kFloor;
+  static constexpr std::size_t kBlocks = 0;  // the budget stands
 };
 
 using KeepRefill = BasicHysteresis<ResidencyBudget>;

@@ -13,6 +13,8 @@ struct ByteTag : FlatTable<kGranuleShift, std::uint8_t> {
   using Tag = std::uint64_t;  // a byte of the table, widened: it serves as an index without a further instruction
 
   static constexpr bool kOwned = false;
+  static constexpr unsigned kMostOwners = 0;
+  static constexpr bool kByPages = false;
   static_assert(kHugeBin < 256);
 
   struct PerThread {};

@@ -14,9 +14,12 @@ namespace hz {
 template <class R>
 concept RouteContract = requires(typename R::Global& g, const typename R::Global& seen, typename R::PerThread& thread,
                                  typename R::Tag tag, std::uintptr_t at, std::size_t bytes, Bin bin, unsigned owner) {
-  { R::kOwned } -> std::convertible_to<bool>;  // tags name an owner; else every valid tag is everybody's
+  { R::kOwned } -> std::convertible_to<bool>;           // tags name an owner; else every valid tag is everybody's
+  { R::kMostOwners } -> std::convertible_to<unsigned>;  // then: so many, counted from 0
+  { R::kByPages } -> std::convertible_to<bool>;         // it knows whole pages: what starts in one was handed out
   { R::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
-  { R::open(g, at, bytes) } -> std::same_as<void>;              // once: the arena, with the route's table at its start
+  { R::open(g, at, bytes) } -> std::same_as<void>;  // once: the arena, with the route's table at its start
+  { R::cover(g, bytes) } -> std::same_as<void>;     // the arena is so long by now, and so is the table; it only grows
   { R::find(seen, at) } -> std::same_as<typename R::Tag>;       // hot; any address; 0 if nothing is there
   { R::covers(seen, at) } -> std::same_as<bool>;                // within the arena?
   { R::bind(g, at, bytes, bin, owner) } -> std::same_as<void>;  // slots that start here are about to be handed out

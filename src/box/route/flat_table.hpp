@@ -2,7 +2,7 @@
 //
 // What the routes by flat table share: a table of one word per piece of 1 << kShift bytes, which lies at the start of
 // the arena that it describes, and the tag that names an owner and a bin. A look-up is one subtraction, one compare and
-// one load.
+// one load; the compare keeps it inside of what of the table can be read.
 #pragma once
 
 #include <atomic>
@@ -27,6 +27,8 @@ struct FlatTable {
     g.base.set(base);
     g.pieces.set(bytes >> kShift);
   }
+  // The arena has grown. Whoever asks about an address in there was given it after this.
+  static void cover(Global& g, std::size_t bytes) { g.pieces.set(bytes >> kShift); }
   HZ_INLINE static bool covers(const Global& g, std::uintptr_t at) {
     return (at - g.base.get()) >> kShift < g.pieces.get();
   }
@@ -58,6 +60,11 @@ struct OwnerAndBin {
   static constexpr bool kOwned = true;
   static constexpr unsigned kBinBits = 8;
   static_assert(kHugeBin < (1U << kBinBits));
+
+  // That a tag of so many bits can name: owner + 1 is not 0 and fits.
+  static constexpr unsigned most_owners(unsigned tag_bits) {
+    return tag_bits - kBinBits >= 32 ? ~0U : (1U << (tag_bits - kBinBits)) - 1;
+  }
 
   struct PerThread {
     Tag mine = ~Tag{0};  // matches no tag until the thread joins an owner

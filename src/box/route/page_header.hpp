@@ -19,6 +19,8 @@ namespace hz {
 struct PageHeader : FlatTable<kGranuleShift, std::uint64_t>, OwnerAndBin {
   using Header = std::uint64_t;
   static constexpr unsigned kReachBits = kGranuleShift;
+  static constexpr unsigned kMostOwners = most_owners(64 - kReachBits);
+  static constexpr bool kByPages = false;
 
   HZ_INLINE static Tag find(const Global& g, std::uintptr_t at) {
     return look(g, at, [at](Header header) {

@@ -12,6 +12,8 @@ template <unsigned kShift, class Word>
 struct FlatTags : FlatTable<kShift, Word>, OwnerAndBin {
   using Table = FlatTable<kShift, Word>;
   using typename Table::Global;
+  static constexpr unsigned kMostOwners = most_owners(8 * sizeof(Word));
+  static constexpr bool kByPages = kShift == kPageShift;
 
   HZ_INLINE static Tag find(const Global& g, std::uintptr_t at) {
     return Table::look(g, at, [](Tag tag) { return tag; });

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One reserved address range per process, dealt out in runs of granules; called by the boundary and for huge blocks.
-// One lock; an acquisition is a look-up in a table of free runs by length, dirty ones first, because memory that was
-// touched costs no page fault.
+// One range of addresses per process, which grows in place and is dealt out in runs of granules; called by the boundary
+// and for huge blocks. One lock; an acquisition is a look-up in a table of free runs by length, dirty ones first,
+// because memory that was touched costs no page fault. Where things lie is told in address_plan.hpp.
 //
-//   [ tables: route | other boxes | rows ][ granules in use and free ... top ][ never used ... ]
 //   free runs never touch: neighbours are merged at release
 //   a free run's first row holds its length and its number of dirty granules, its last row its length
 //   every row of a run in use knows the first one
 //
-// Under an address-space limit nothing is reserved ahead: the range grows in place as it is needed.
-//
-//   held = (top - first - clean) granules + tables of (top - first)      clean: free granules without pages
+//   held = (reached - clean) granules + tables of `reached`      reached: granules that are or were in use
+//                                                                clean: free granules without pages
 //   Every change of it happens under the lock, and past a limit (ration.hpp) there is no change upwards.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 
-#include "box/source/address_range.hpp"
+#include "box/source/address_plan.hpp"
 #include "box/source/contract.hpp"
 #include "box/source/ration.hpp"
 #include "box/source/run_table.hpp"
@@ -28,8 +27,10 @@ namespace hz {
 
 struct Arena {
   struct Global {
-    AddressRange range;
+    AddressPlan plan;
     RunTable runs;
+    void (*told)(std::size_t) = nullptr;
+    std::size_t reached = 0;            // granules
     std::atomic<std::size_t> dirty{0};  // granules; written under the lock
     std::size_t clean = 0;              // granules
     std::size_t leaving = 0;            // granules on their way to the system
@@ -39,54 +40,51 @@ struct Arena {
     os::Lock lock;
   };
 
-  static constexpr std::size_t kMinBytes = 4 * kMiB;
-  static constexpr std::size_t kDefaultBytes = 64 * kGiB;
-  static constexpr std::size_t kMaxBytes = 16 * AddressRange::kTiB;
+  static constexpr unsigned kMostTables = AddressPlan::kMostTables - 1;  // its own rows are one, too
+  static_assert(AddressPlan::kMostTables <= Shadows::kMost);
+  static constexpr std::size_t kPurgedAtOnce = 8 * kMiB >> kGranuleShift;  // granules, by one system call
 
-  static bool open(Global& g, std::size_t table_bytes_per_granule) {
-    const std::size_t limit = os::address_space_limit();
-    g.range.grows = limit != SIZE_MAX;
-    g.per_granule = table_bytes_per_granule + sizeof(RunTable::Row);
-    std::size_t bytes = kDefaultBytes;
-    while (bytes < 4 * os::memory_bytes() && bytes < kMaxBytes) bytes *= 2;
-    if (g.range.grows && bytes > limit) bytes = align_up(limit, kGranule);
-    for (; bytes >= kMinBytes; bytes = align_up(bytes / 2, kGranule)) {
-      const std::size_t count = bytes >> kGranuleShift;
-      const std::size_t table_bytes = align_up(count * g.per_granule, kGranule);
-      if (!g.range.open(bytes, table_bytes)) continue;
-      const std::uintptr_t rows = g.range.base + count * table_bytes_per_granule;
-      g.runs.open(pointer(rows), table_bytes >> kGranuleShift, count);
-      return g.shadows.add(rows, sizeof(RunTable::Row), true), true;
+  static bool open(Global& g, const TableShape* shapes, unsigned count, bool grows = true) {
+    TableShape all[AddressPlan::kMostTables];
+    std::copy(shapes, shapes + count, all);
+    all[count] = {.row_bytes = sizeof(RunTable::Row), .lasts = false, .counts = true};
+    if (!g.plan.open(all, count + 1, grows)) return false;
+    for (unsigned i = 0; i <= count; ++i) {
+      if (!all[i].lasts) g.shadows.add(g.plan.table(i), all[i].row_bytes, i == count);
+      if (all[i].counts) g.per_granule += all[i].row_bytes;
     }
-    return false;
+    g.runs.open(pointer(g.plan.table(count)));
+    return true;
   }
 
-  static std::uintptr_t base(const Global& g) { return g.range.base; }
-  static std::size_t bytes(const Global& g) { return g.range.bytes; }
-  static std::uintptr_t tables(const Global& g) { return g.range.base; }
-  static void shadow(Global& g, std::uintptr_t table, std::size_t stride, bool counts) {
-    g.shadows.add(table, stride);
-    if (!counts) g.per_granule -= stride;
+  static std::uintptr_t base(const Global& g) { return g.plan.base(); }
+  static std::size_t bytes(const Global& g) { return g.plan.rows() << kGranuleShift; }
+  static std::uintptr_t table(const Global& g, unsigned i) { return g.plan.table(i); }
+  static void tell(Global& g, void (*told)(std::size_t)) {
+    const os::Guarded hold(g.lock);
+    g.told = told;
+    told(g.plan.covered());
   }
+  static void close(Global& g) { g.plan.close(); }  // tests alone
   static void limit(Global& g, MemoryLimit soft, MemoryLimit hard) {
     const os::Guarded hold(g.lock);
     g.ration.set(soft, hard);
   }
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     const os::Guarded hold(g.lock);
-    RunTable& t = g.runs;
-    const std::size_t bias = g.range.base >> kGranuleShift;
-    if (granules > t.end || alignment > t.end) return {};
+    const std::size_t bias = g.plan.base() >> kGranuleShift;
+    if (granules >= g.plan.rows() || alignment >= g.plan.rows()) return {};
     for (;;) {
-      std::uint32_t row = t.find(granules, alignment, bias);
-      const Room room = row != 0 ? room_for_part(g, row, granules, demand)
-                                 : room_for(g, top_bytes(g, granules, t.first_fit(alignment, bias)), demand);
+      std::uint32_t row = g.runs.find(granules, alignment, bias);
+      const AddressPlan::Spot spot = row != 0 ? AddressPlan::Spot() : g.plan.spot(granules, alignment);
+      const Room room =
+          row != 0 ? room_for_part(g, row, granules, demand) : room_for(g, fresh_bytes(g, spot, granules), demand);
       if (room == Room::kEnough) {
         const bool zeroed = row == 0 || use(g, row, granules) == 0;
-        if (row == 0) row = grow(g, granules, t.first_fit(alignment, bias));
-        if (row != 0) return {at(g, row), zeroed};
+        if (row == 0) row = grow(g, granules, alignment);
+        if (row != 0) return {g.plan.at(row), zeroed};
       } else if (row != 0) {
-        t.leave(row);
+        g.runs.leave(row);
       }
       if (!made(g, room, demand)) return {};
     }
@@ -94,6 +92,13 @@ struct Arena {
   static void release(Global& g, std::uintptr_t start, bool fresh) {
     const os::Guarded hold(g.lock);
     give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
+  }
+  static bool claim(Global& g, std::uintptr_t start, bool claimed) {
+    const os::Guarded hold(g.lock);
+    const std::uint32_t row = row_of(g, start);
+    if (!g.plan.in_use(row) || g.runs.head_of(row) != row || g.runs.rows[row].claimed == claimed) return false;
+    g.runs.rows[row].claimed = claimed;
+    return true;
   }
   static bool resize(Global& g, std::uintptr_t start, std::size_t granules) {
     const os::Guarded hold(g.lock);
@@ -128,12 +133,17 @@ struct Arena {
   }
   static std::uintptr_t start(Global& g, std::uintptr_t address) {
     const os::Guarded hold(g.lock);
-    const std::uint32_t head = g.runs.head_of(row_of(g, address));
-    return head == 0 ? 0 : at(g, head);
+    const std::uint32_t row = row_of(g, address);
+    const std::uint32_t head = g.plan.in_use(row) ? g.runs.head_of(row) : 0;
+    return head == 0 ? 0 : g.plan.at(head);
   }
   static std::size_t reached_bytes(Global& g) {
     const os::Guarded hold(g.lock);
-    return std::size_t{g.runs.top - g.runs.first} << kGranuleShift;
+    return g.reached << kGranuleShift;
+  }
+  static bool answers(Global& g, unsigned milliseconds) {
+    if (!g.lock.lock_within(milliseconds)) return false;
+    return g.lock.unlock(), true;
   }
   static std::size_t dirty_bytes(const Global& g) { return g.dirty.load(std::memory_order_relaxed) << kGranuleShift; }
   static std::size_t held_bytes(Global& g) {
@@ -142,13 +152,14 @@ struct Arena {
   }
   static bool has_room(Global& g) {
     const os::Guarded hold(g.lock);
-    return held(g) <= g.ration.trigger;
+    return held(g) <= g.ration.soft;
   }
   static std::size_t thread_share(const Global& g) { return g.ration.thread_share.load(std::memory_order_relaxed); }
-  static std::size_t purge(Global& g, std::size_t keep_bytes) {
+  static std::size_t purge(Global& g, std::size_t keep_bytes, std::size_t most_bytes) {
     const os::Guarded hold(g.lock);
     std::size_t purged = 0;
-    for (std::size_t one = 1; one != 0 && dirty_bytes(g) > keep_bytes; purged += one) one = purge_one(g);
+    for (std::size_t one = 1; one != 0 && purged < most_bytes && dirty_bytes(g) > keep_bytes; purged += one)
+      one = purge_one(g, std::min(((most_bytes - purged - 1) >> kGranuleShift) + 1, kPurgedAtOnce));
     return purged;
   }
 
@@ -158,16 +169,12 @@ struct Arena {
   }
 
  private:
-  static std::uintptr_t at(const Global& g, std::uint32_t row) {
-    return g.range.base + (std::uintptr_t{row} << kGranuleShift);
-  }
   static std::uint32_t row_of(const Global& g, std::uintptr_t address) {
-    return static_cast<std::uint32_t>((address - g.range.base) >> kGranuleShift);
+    return static_cast<std::uint32_t>((address - g.plan.base()) >> kGranuleShift);
   }
 
   static std::size_t held(const Global& g) {
-    const std::size_t reached = g.runs.top - g.runs.first;
-    return ((reached - g.clean) << kGranuleShift) + reached * g.per_granule;
+    return ((g.reached - g.clean) << kGranuleShift) + g.reached * g.per_granule;
   }
 
   using Room = Ration::Room;
@@ -177,8 +184,7 @@ struct Arena {
   static Room room_for(Global& g, std::size_t more, const Demand& demand) {
     Ration& r = g.ration;
     const std::size_t next = held(g) + more;
-    if (HZ_LIKELY(next <= r.trigger)) return Room::kEnough;
-    if (!r.looked) r.look();
+    if (HZ_LIKELY(next <= r.soft)) return Room::kEnough;
     const std::size_t credit = demand.instead_of << kGranuleShift;
     const std::size_t hard = r.hard > Ration::kNone - credit ? Ration::kNone : r.hard + credit;
     if (next - dirty_bytes(g) - (g.leaving << kGranuleShift) > hard) return Room::kNone;
@@ -195,7 +201,7 @@ struct Arena {
   static bool made(Global& g, Room room, Demand& demand) {
     if (room == Room::kNone || (room == Room::kEnough && g.leaving == 0)) return false;
     if (room == Room::kAfterPurge) {
-      const std::size_t purged = purge_one(g);
+      const std::size_t purged = purge_one(g, SIZE_MAX);
       demand.paid = purged == 0 ? kUnpayable : demand.paid + purged;
       return true;
     }
@@ -206,42 +212,51 @@ struct Arena {
   }
   // The same for the first part of a free run: what is dirty there is held already.
   static Room room_for_part(Global& g, std::uint32_t row, std::size_t granules, const Demand& demand) {
-    if (HZ_LIKELY(held(g) + (granules << kGranuleShift) <= g.ration.trigger)) return Room::kEnough;
+    if (HZ_LIKELY(held(g) + (granules << kGranuleShift) <= g.ration.soft)) return Room::kEnough;
     const std::size_t clean = granules - g.runs.dirty_of(row, granules);
     return clean == 0 ? Room::kEnough : room_for(g, clean << kGranuleShift, demand);
   }
 
-  // What a run from the top would add to what is held.
-  static std::size_t top_bytes(const Global& g, std::size_t granules, std::size_t row) {
-    return (granules << kGranuleShift) + (row + granules - g.runs.top) * g.per_granule;
+  // What a run of never used granules would add to what is held.
+  static std::size_t fresh_bytes(const Global& g, const AddressPlan::Spot& spot, std::size_t granules) {
+    return (granules << kGranuleShift) + (granules + g.plan.gap(spot)) * g.per_granule;
   }
 
-  // A run in use from the top; 0 if the range or the system has no more.
-  static std::uint32_t grow(Global& g, std::size_t granules, std::size_t row) {
-    RunTable& t = g.runs;
-    const std::size_t end = row + granules;
-    if (end > t.end || !g.range.commit_to(g.range.base + (end << kGranuleShift))) return 0;
-    const std::uint32_t gap = t.top;
-    t.top = static_cast<std::uint32_t>(end);
-    t.mark_used(static_cast<std::uint32_t>(row), granules);
-    if (row != gap) {
-      t.give(gap, row - gap, 0);
-      g.clean += row - gap;
+  // A run of never used granules; 0 if there are no more addresses, or the system has no more memory.
+  static std::uint32_t grow(Global& g, std::size_t granules, std::size_t alignment) {
+    for (;;) {
+      const AddressPlan::Spot spot = g.plan.spot(granules, alignment);
+      if (spot.row == 0) return 0;
+      const AddressPlan::Growth growth = grow_at(g, spot, granules);
+      if (growth != AddressPlan::Growth::kTaken) return growth == AddressPlan::Growth::kDone ? row_of(spot) : 0;
     }
-    return static_cast<std::uint32_t>(row);
   }
+  static AddressPlan::Growth grow_at(Global& g, const AddressPlan::Spot& spot, std::size_t granules) {
+    const std::size_t gap = g.plan.gap(spot), covered = g.plan.covered();
+    const AddressPlan::Growth growth = g.plan.grow(spot, granules);
+    if (g.told != nullptr && g.plan.covered() != covered) g.told(g.plan.covered());
+    if (growth != AddressPlan::Growth::kDone) return growth;
+    g.reached += gap + granules;
+    g.runs.mark_used(row_of(spot), granules);
+    if (gap != 0) {
+      g.runs.give(static_cast<std::uint32_t>(spot.row - gap), gap, 0);
+      g.clean += gap;
+    }
+    return growth;
+  }
+  static std::uint32_t row_of(const AddressPlan::Spot& spot) { return static_cast<std::uint32_t>(spot.row); }
 
   // The rows behind a run in use, for the run; kNone where caches have to be returned first, too: then it moves.
   static Room extend(Global& g, std::uint32_t next, std::size_t more, const Demand& demand) {
-    const RunTable& t = g.runs;
-    const bool at_top = next == t.top;
-    if (!at_top && (t.rows[next].state != RunTable::State::kFree || t.rows[next].length < more)) return Room::kNone;
+    const RunTable::Row& row = g.runs.rows[next];
+    const AddressPlan::Spot spot = g.plan.behind(next, more);
+    if (spot.row == 0 && (row.state != RunTable::State::kFree || row.length < more)) return Room::kNone;
     // All of it, as if it were clean: who is refused for that moves, at no great cost.
-    const std::size_t bytes = at_top ? top_bytes(g, more, next) : more << kGranuleShift;
+    const std::size_t bytes = spot.row != 0 ? fresh_bytes(g, spot, more) : more << kGranuleShift;
     if (g.ration.recall_due(held(g) + bytes)) return Room::kNone;
-    const Room room = at_top ? room_for(g, bytes, demand) : room_for_part(g, next, more, demand);
+    const Room room = spot.row != 0 ? room_for(g, bytes, demand) : room_for_part(g, next, more, demand);
     if (room != Room::kEnough) return room;
-    if (at_top) return grow(g, more, next) != 0 ? Room::kEnough : Room::kNone;
+    if (spot.row != 0) return grow_at(g, spot, more) == AddressPlan::Growth::kDone ? Room::kEnough : Room::kNone;
     use(g, next, more);
     return Room::kEnough;
   }
@@ -254,17 +269,18 @@ struct Arena {
     return dirty;
   }
 
-  // Gives back the pages of one free run, which is in use meanwhile: the lock is open while the system works. How many
-  // bytes; 0 if none is dirty, or the system refuses.
-  static std::size_t purge_one(Global& g) {
-    const std::uint32_t row = g.runs.oldest_dirty();
-    if (row == 0) return 0;
+  // Gives back the pages of one free run, or of so many granules of it, which are in use meanwhile: the lock is open
+  // while the system works. How many bytes; 0 if none is dirty, or the system refuses.
+  static std::size_t purge_one(Global& g, std::size_t most) {
+    const std::uint32_t oldest = g.runs.oldest_dirty();
+    if (oldest == 0) return 0;
+    const std::uint32_t row = g.runs.cut_dirty(oldest, most);
     const std::size_t length = g.runs.rows[row].length;
     const std::size_t dirty = use(g, row, length);
     g.leaving += dirty;
     g.clean += length - dirty;  // the others are no more held than before
     g.lock.unlock();
-    const bool done = os::purge(pointer(at(g, row)), length << kGranuleShift);
+    const bool done = os::purge(pointer(g.plan.at(row)), length << kGranuleShift);
     g.lock.lock();
     g.leaving -= dirty;
     g.clean -= length - dirty;
@@ -277,7 +293,7 @@ struct Arena {
     const std::size_t left = g.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
     const bool moved = g.runs.rows[row].seam;
-    if (moved && !os::remap_fresh(pointer(at(g, tail)), left << kGranuleShift)) return false;
+    if (moved && !os::remap_fresh(pointer(g.plan.at(tail)), left << kGranuleShift)) return false;
     g.runs.mark_used(row, granules);
     return give(g, tail, left, moved), true;
   }

@@ -7,11 +7,9 @@
 //   soft     before the heap grows past it, caches come back: once, and then again whenever it has grown by
 //            soft / kStepShare over the least that it had since (`lowest`), so that a heap that must live beyond its
 //            soft limit does not empty its caches for every span
-//   trigger  below it there is nothing to ask: the lowest of what is known, or kLookAt while the container is unread
 //
-// The container (control groups) is read when the heap first grows past kLookAt, and not at the start of the process:
-// it takes some tens of system calls, which most processes, being small and short, never need to pay. Only a limit in
-// per cent asks for it at once.
+// The container (control groups) and the memory of the machine are asked for once, when the heap opens: later a program
+// may have forbidden itself to open files.
 #pragma once
 
 #include <atomic>
@@ -24,7 +22,6 @@ namespace hz {
 
 struct Ration {
   static constexpr std::size_t kNone = SIZE_MAX;
-  static constexpr std::size_t kLookAt = 16 * kMiB;
   static constexpr std::size_t kStepShare = 16;
   static constexpr unsigned kDefaultSoftPercent = 90;  // of the container's memory, where there is such a limit
   // Of the container's memory, for the caches of as many threads as it has CPUs.
@@ -35,9 +32,7 @@ struct Ration {
   enum class Room : std::uint8_t { kEnough, kAfterPurge, kWhenOthersPurged, kNone };
 
   std::size_t soft = kNone, hard = kNone;
-  std::size_t trigger = kNone;
   std::size_t lowest = 0;
-  bool looked = true;  // nothing is looked at before set()
   MemoryLimit asked_soft, asked_hard;
   // What a thread may cache at most so that the container is not filled with caches. Read without the lock.
   std::atomic<std::size_t> thread_share{kNone};
@@ -45,13 +40,6 @@ struct Ration {
   void set(MemoryLimit soft_limit, MemoryLimit hard_limit) {
     asked_soft = soft_limit;
     asked_hard = hard_limit;
-    looked = false;
-    settle(os::Container(), 0);
-    if (asked_soft.percent != 0 || asked_hard.percent != 0) look();
-  }
-
-  void look() {
-    looked = true;
     settle(os::container(""), os::memory_bytes());
   }
 
@@ -67,7 +55,6 @@ struct Ration {
       const std::size_t share = container.memory / kThreadShare / (cpus == 0 ? 1 : cpus);
       thread_share.store(share > kLeastThreadShare ? share : kLeastThreadShare, std::memory_order_relaxed);
     }
-    trigger = looked || soft < kLookAt ? soft : kLookAt;
   }
 
   // Whether caches have to be returned before the heap has `next` bytes.

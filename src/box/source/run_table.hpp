@@ -21,6 +21,7 @@ struct RunTable {
     State state;                   // first and last row of every run
     bool seam;                     // rows of runs in use: a mapping begins here that is not the arena's
     bool is_dirty;                 // free rows
+    bool claimed;                  // first row of a run in use: somebody is freeing it
   };
   struct List {
     std::uint32_t first = 0, last = 0;
@@ -32,22 +33,11 @@ struct RunTable {
   // Only diagnosis asks inner rows for their first one; beyond 256 MiB it is not worth the writes.
   static constexpr std::size_t kToldRows = 4096;
 
+  // Zero at first. Every row that is used, and its neighbours, can be read; row 0 is never used.
   Row* rows = nullptr;
-  std::uint32_t first = 0;  // rows below hold the tables
-  std::uint32_t top = 0;    // rows from here on were never used
-  std::uint32_t end = 0;
   List dirty_runs[kLists], clean_runs[kLists];
 
-  void open(void* table, std::size_t first_row, std::size_t end_row) {
-    rows = static_cast<Row*>(table);
-    first = top = static_cast<std::uint32_t>(first_row);
-    end = static_cast<std::uint32_t>(end_row);
-  }
-
-  // Where a run at this alignment would begin if it were taken from the top; rows counted from `-bias`.
-  std::size_t first_fit(std::size_t alignment, std::size_t bias) const {
-    return align_up(top + bias, alignment) - bias;
-  }
+  void open(void* table) { rows = static_cast<Row*>(table); }
 
   // How many rows of the run in use at `row`, from its row number `from`, lie in one mapping.
   std::size_t piece(std::uint32_t row, std::size_t from) const {
@@ -94,12 +84,14 @@ struct RunTable {
       rows[i].head = row;
     }
     rows[row + length - 1].state = State::kUsed;
+    rows[row].claimed = false;
     rows[row].length = static_cast<std::uint32_t>(length);
   }
 
-  // First row of the run in use around `row`; 0 if there is none (or `row` lies far inside of a very long one).
+  // First row of the run in use around `row`, which was used once; 0 if there is none (or `row` lies far inside of a
+  // very long one).
   std::uint32_t head_of(std::uint32_t row) const {
-    if (row < first || row >= top || rows[row].state != State::kUsed) return 0;
+    if (rows[row].state != State::kUsed) return 0;
     const std::uint32_t head = rows[row].head;
     // The inner rows of free runs are stale, so the head has to agree: in use, a head itself, and long enough.
     const bool agrees = rows[head].state == State::kUsed && rows[head].head == head && row - head < rows[head].length;
@@ -139,16 +131,27 @@ struct RunTable {
     return 0;
   }
 
+  // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first row.
+  std::uint32_t cut_dirty(std::uint32_t row, std::size_t most) {
+    std::size_t clean = 0;
+    if (rows[row].dirty != rows[row].length) {
+      while (!rows[row + clean].is_dirty) ++clean;
+    }
+    if (clean != 0) row = split(row, clean);
+    if (rows[row].length > most) split(row, most);
+    return row;
+  }
+
  private:
   std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty) {
     rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
     const std::size_t after = row + length;
-    if (after < top && rows[after].state == State::kFree) {
+    if (rows[after].state == State::kFree) {
       remove(static_cast<std::uint32_t>(after));
       dirty += rows[after].dirty;
       length += rows[after].length;
     }
-    if (row > first && rows[row - 1].state == State::kFree) {
+    if (rows[row - 1].state == State::kFree) {
       const std::uint32_t before = row - rows[row - 1].length;
       remove(before);
       dirty += rows[before].dirty;
@@ -165,8 +168,7 @@ struct RunTable {
     if constexpr (kDebug) {
       const std::size_t after = std::size_t{row} + rows[row].length;
       hz::check(rows[row].state == State::kFree && rows[after - 1].length == rows[row].length);
-      hz::check(after == top || (after < top && rows[after].state == State::kUsed));
-      hz::check(row == first || rows[row - 1].state == State::kUsed);
+      hz::check(rows[after].state != State::kFree && rows[row - 1].state != State::kFree);
       hz::check(rows[row].dirty <= rows[row].length);
     }
   }

@@ -13,7 +13,7 @@
 namespace hz {
 
 struct Shadows {
-  static constexpr unsigned kMost = 8;
+  static constexpr unsigned kMost = 12;
   struct Table {
     std::uintptr_t at;
     std::size_t stride;  // bytes of one granule's row
@@ -29,7 +29,8 @@ struct Shadows {
   }
 
   // Granules from `row` were purged and are part of the free run at `first`, which may be clean as a whole. Of the
-  // pages of table that hold rows of theirs, those go that lie in the run as a whole.
+  // pages of table that hold rows of theirs, those go that lie in the run as a whole; where only clean runs count, all
+  // of a run that has become one, because it may have been purged in steps.
   void purge(std::size_t first, std::size_t run_length, bool clean, std::size_t row, std::size_t length) const {
     const std::size_t page = os::page_bytes();
     for (unsigned i = 0; i < count; ++i) {
@@ -38,8 +39,11 @@ struct Shadows {
       const std::size_t ends = table.has_ends ? 1 : 0;
       const std::uintptr_t begin = align_up(table.at + (first + ends) * table.stride, page);
       const std::uintptr_t end = (table.at + (first + run_length - ends) * table.stride) & ~(page - 1);
-      const std::uintptr_t from = std::max(begin, (table.at + row * table.stride) & ~(page - 1));
-      const std::uintptr_t to = std::min(end, align_up(table.at + (row + length) * table.stride, page));
+      std::uintptr_t from = begin, to = end;
+      if (!table.has_ends) {
+        from = std::max(begin, (table.at + row * table.stride) & ~(page - 1));
+        to = std::min(end, align_up(table.at + (row + length) * table.stride, page));
+      }
       if (from < to) os::purge(pointer(from), to - from);
     }
   }

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `cpack -G DEB|TGZ`, of what `cmake --install` installs.
+set(CPACK_PACKAGE_NAME hakozuna)
+set(CPACK_PACKAGE_VENDOR "Hakozuna")
+set(CPACK_PACKAGE_CONTACT "Hakozuna")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_STRIP_FILES ON)
+include(CPack)

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz test`, `hz programs` and `hz endure`: what is built and run, and where the time went. `hz` starts them with the
+system's python, and they use nothing but its library, so that no test waits for packages.
+
+Each check is a step with a name; a step that fails does not keep the next from running, and the last lines name what
+failed. What is built goes to build/<preset>, what the compilers say to build/hz.log."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from hakozuna_lab.paths import ROOT
+
+BUILDS = ROOT / "build"
+LOG = BUILDS / "hz.log"
+CORES = len(os.sched_getaffinity(0))
+SLOWEST = 10
+
+
+def lines() -> list[str]:
+    return os.environ.get("HZ_LAB_LINES", "").split()
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One preset and what of the tests is built and run in it; nothing named means all."""
+
+    preset: str
+    folders: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    long_lines: tuple[str, ...] = ()  # for which what takes long (test/CMakeLists.txt says what) is run
+    without: str = ""  # tests left out, a regular expression of ctest
+
+    def options(self) -> list[str]:
+        return [
+            "-DHZ_BUILD_TESTS=ON",
+            "-DHZ_WERROR=ON",
+            f"-DHZ_TEST_FOLDERS={';'.join(self.folders)}",
+            f"-DHZ_TEST_LINES={';'.join(self.lines)}",
+            f"-DHZ_TEST_LONG_LINES={';'.join(self.long_lines)}",
+        ]
+
+
+# With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
+# what the lane changes, and the release lane has all of it. Every line runs all of its tests in one preset or another,
+# and what is quick in most.
+FULL = (
+    Lane("release", long_lines=("hakozuna", "hz3", "hz8")),
+    Lane(
+        "release-clang",
+        folders=("unit", "contract", "reject", "surface", "death", "golden", "package", "returns", "life"),
+        long_lines=("hz4", "hz3-fast"),
+    ),
+    # Of the real programs those that ask most of our heap.
+    Lane(
+        "debug",
+        folders=("contract", "model", "stress", "fault", "preload"),
+        lines=("hz4", "hz3-fast"),
+        without=r"preload\..*\.(clang|cpython|gcc|gdb|go|java|node|rust)$",
+    ),
+    Lane("asan", lines=("hakozuna", "hz4", "hz8")),
+    Lane("tsan", lines=("hakozuna", "hz4", "hz8")),
+)
+
+
+@dataclass
+class Ledger:
+    """What was done, how it ended, and how long it took."""
+
+    steps: list[tuple[str, bool, float, list[str]]] = field(default_factory=list)
+
+    def do(self, name: str, work: Callable[[], list[str] | None]) -> bool:
+        """`work` answers with the names of what failed, or None."""
+        print(f"\n=== {name}", flush=True)
+        began = time.monotonic()
+        failed = work()
+        self.steps.append((name, failed is None, time.monotonic() - began, failed or []))
+        return failed is None
+
+    def close(self) -> int:
+        print("\n=== summary")
+        for name, passed, seconds, failed in self.steps:
+            print(f"{name:<24} {'passed' if passed else 'FAILED'} {seconds:6.0f} s")
+            for test in failed:
+                print(f"    {test}")
+        print(f"{'together':<24}        {sum(step[2] for step in self.steps):6.0f} s", flush=True)
+        return 0 if all(step[1] for step in self.steps) else 1
+
+
+def logged(command: Sequence[str]) -> bool:
+    """Runs it in the tree; what it writes goes to the log, whose end is shown when it fails."""
+    with LOG.open("ab") as log:
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    if done.returncode != 0:
+        print("\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-60:]), flush=True)
+    return done.returncode == 0
+
+
+def launcher(*arguments: str) -> str:
+    """What `hz` does for us: installs packages, builds a library, makes the lab's environment."""
+    done = subprocess.run([str(ROOT / "hz"), "for-checks", *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    return done.stdout.strip()
+
+
+def cached(preset: str, name: str) -> str:
+    cache = BUILDS / preset / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8") if cache.is_file() else ""
+    found = re.search(rf"^{name}:[A-Z]*=(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def build(lane: Lane) -> list[str] | None:
+    folder = BUILDS / lane.preset
+    # A tree that was moved or copied takes a cache along that names the old place.
+    home = cached(lane.preset, "CMAKE_HOME_DIRECTORY")
+    if home and Path(home) != ROOT:
+        shutil.rmtree(BUILDS / lane.preset)
+    generator = ["-G", cached(lane.preset, "CMAKE_GENERATOR") or "Ninja"]
+    LOG.write_bytes(b"")
+    configure = ["cmake", "--preset", lane.preset, *generator, *lane.options()]
+    built = logged(configure) and logged(["cmake", "--build", str(folder), "--parallel", str(CORES)])
+    return None if built else ["the build"]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    label: str
+    seconds: float
+    state: str  # run, fail, skipped, disabled, or notrun: its program is not there
+    output: str
+
+
+def read_results(file: Path) -> list[Case]:
+    """ctest's own account, in JUnit's form."""
+    cases = []
+    for element in ElementTree.parse(file).getroot().iter("testcase"):
+        name = element.get("name", "")
+        output = element.findtext("system-out") or ""
+        seconds = float(element.get("time", "0"))
+        state = element.get("status", "")
+        excuse = element.find("skipped")
+        # As ctest writes SKIP_RETURN_CODE and SKIP_REGULAR_EXPRESSION, which tests say themselves.
+        if excuse is not None and excuse.get("message", "").startswith("SKIP_"):
+            state = "skipped"
+        cases.append(Case(name, name.split(".")[0], seconds, state, output))
+    return cases
+
+
+def failures(cases: Sequence[Case]) -> list[str]:
+    """Tests that failed, each with the cases of GoogleTest that its output names."""
+    failed = []
+    for case in cases:
+        if case.state in ("run", "disabled", "skipped"):
+            continue
+        failed.append(case.name)
+        inner = re.findall(r"^\[  FAILED  \] (\S+?)(?:,.*)? \(\d+ ms\)$", case.output, re.MULTILINE)
+        failed += [f"  {name}" for name in inner]
+    return failed
+
+
+def skipped(cases: Sequence[Case]) -> list[str]:
+    """Also inside of tests that ran: a suite is one test, and some of its cases may not apply."""
+    names = []
+    for case in cases:
+        inner = set(re.findall(r"^\[  SKIPPED \] (\S+?)(?:,.*)? \(\d+ ms\)$", case.output, re.MULTILINE))
+        names += [f"{case.name} {name}" for name in sorted(inner)] or [case.name] * (case.state == "skipped")
+    return names
+
+
+def tell_times(cases: Sequence[Case]) -> None:
+    tests: dict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        tests[case.label].append(case.seconds)
+    print("\nwhere the time went (seconds of all tests together; several run at once)")
+    for label, seconds in sorted(tests.items(), key=lambda item: -sum(item[1])):
+        print(f"  {label:<10} {len(seconds):5} tests {sum(seconds):8.1f} s, the longest {max(seconds):6.1f} s")
+    print(f"the {SLOWEST} slowest")
+    for case in sorted(cases, key=lambda case: -case.seconds)[:SLOWEST]:
+        print(f"  {case.seconds:8.1f} s {case.name}")
+    print(f"skipped, here or in parts: {len(skipped(cases))}", flush=True)
+
+
+def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] | None:
+    """A test takes two of ctest's processors, one that sleeps takes one (test/support/weights.cmake)."""
+    folder = BUILDS / lane.preset
+    results = folder / "results.xml"
+    results.unlink(missing_ok=True)
+    command = ["ctest", "--test-dir", str(folder), "--output-on-failure", "--no-tests=error"]
+    command += ["--parallel", str(2 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
+    command += ["--no-label-summary", "--test-output-size-failed", "1000000"]
+    if lane.without:
+        command += ["-E", lane.without]
+    environment = {**os.environ, **({"HZ_TEST_TIER": "quick"} if quick else {})}
+    done = subprocess.run([*command, *arguments], env=environment, stdin=subprocess.DEVNULL, check=False)
+    cases = read_results(results) if results.is_file() else []
+    tell_times(cases)
+    if done.returncode == 0:
+        return None
+    return failures(cases) or ["ctest"]
+
+
+def check_lane(ledger: Ledger, lane: Lane, arguments: Sequence[str], quick: bool = False) -> None:
+    if ledger.do(f"{lane.preset}: build", lambda: build(lane)):
+        ledger.do(f"{lane.preset}: tests", lambda: run(lane, arguments, quick))
+
+
+def sources(*folders: str) -> list[str]:
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    return sorted(str(path.relative_to(ROOT)) for path in found if path.suffix in (".cpp", ".hpp", ".h", ".c"))
+
+
+def check_format() -> list[str] | None:
+    command = ["clang-format", "--dry-run", "-Werror", *sources("src", "include", "test", "bench")]
+    return None if subprocess.run(command, cwd=ROOT, check=False).returncode == 0 else ["clang-format"]
+
+
+# What brings a line's whole heap: looked at for every line. What else there is differs by line in what it calls of
+# that, and is looked at once.
+HEAP_SOURCE = "src/export/direct.cpp"
+
+
+def tidy_commands(database: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Of the compile commands of src/: each line's heap, and every other file once."""
+    chosen: dict[str, dict[str, str]] = {}
+    for entry in database:
+        file = os.path.relpath(Path(entry["directory"], entry["file"]), ROOT)
+        if not file.startswith("src/"):
+            continue
+        if file == HEAP_SOURCE:
+            chosen[entry["command"]] = entry
+        else:
+            chosen.setdefault(file, entry)
+    return list(chosen.values())
+
+
+def check_tidy() -> list[str] | None:
+    preset = "release-clang"
+    database = BUILDS / preset / "compile_commands.json"
+    if not database.is_file() and build_files(preset) is not None:
+        return ["the configuration"]
+    commands = tidy_commands(json.loads(database.read_text(encoding="utf-8")))
+    waiting = sorted(enumerate(commands), key=lambda item: not item[1]["file"].endswith("direct.cpp"))
+    running: list[tuple[str, subprocess.Popen[str]]] = []
+    failed = []
+    while waiting or running:
+        while waiting and len(running) < CORES:
+            number, entry = waiting.pop(0)
+            folder = BUILDS / "tidy" / str(number)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "compile_commands.json").write_text(json.dumps([entry]), encoding="utf-8")
+            command = ["clang-tidy", "--quiet", "-p", str(folder), entry["file"]]
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+            )
+            running.append((entry["file"], process))
+        file, process = running.pop(0)
+        output, _ = process.communicate()
+        if process.returncode != 0:
+            print(output, flush=True)
+            failed.append(os.path.relpath(file, ROOT))
+    return sorted(set(failed)) or None
+
+
+def build_files(preset: str) -> list[str] | None:
+    return None if logged(["cmake", "--preset", preset]) else ["the configuration"]
+
+
+def names_tests(arguments: Sequence[str]) -> bool:
+    """Whether ctest is told which tests to run: then it runs those, whatever tier they are of."""
+    return any(re.match(r"-(R|L|I|E|LE)|--(tests|label|rerun)", word) for word in arguments)
+
+
+def test(everything: bool, arguments: list[str]) -> int:
+    ledger = Ledger()
+    if not everything:
+        ledger.do("installation", lambda: install("test_tools"))
+        tier = [] if names_tests(arguments) else ["-LE", "^full$"]
+        check_lane(ledger, Lane("release"), [*tier, *arguments], quick=bool(tier))
+        return ledger.close()
+    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "lab"))
+    # Its packages come while the compilers work; tests of the lab wait for it if they must.
+    with subprocess.Popen([str(ROOT / "hz"), "for-checks", "environment"], stdin=subprocess.DEVNULL):
+        return check_everything(ledger, arguments)
+
+
+def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
+    ledger.do("format", check_format)
+    for lane in FULL:
+        check_lane(ledger, lane, arguments)
+    ledger.do("tidy", check_tidy)
+    return ledger.close()
+
+
+def install(*kinds: str) -> None:
+    launcher("install", *kinds)
+
+
+def endure() -> int:
+    os.environ["HZ_TEST_LONG"] = "1"
+    ledger = Ledger()
+    ledger.do("installation", lambda: install("test_tools", "programs"))
+    lane = Lane("release")
+    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload"])
+    preload = ROOT / "test" / "preload"
+    for line in lines():
+        library = str(BUILDS / lane.preset / f"libhakozuna-{line}.so")
+        for name, command in (
+            ("cpython", [sys.executable, str(preload / "cpython.py"), library, "--whole"]),
+            ("stress-ng", ["sh", str(preload / "stress-ng.sh"), library]),
+        ):
+            ledger.do(f"{line} {name}", lambda c=command, n=line: of_line(c, n))  # type: ignore[misc]
+    return ledger.close()
+
+
+def of_line(command: Sequence[str], line: str) -> list[str] | None:
+    done = subprocess.run(command, env={**os.environ, "HZ_TEST_LINE": line}, check=False)
+    return None if done.returncode == 0 else [f"exit code {done.returncode}"]
+
+
+def programs(line: str, pairs: int, markdown: str, names: Sequence[str]) -> int:
+    """If no program is named, all that may be had are; the table says which are absent."""
+    launcher("install", "program_table")
+    if not names:
+        launcher("install-if-possible", "programs")
+    library = launcher("library", line)
+    BUILDS.mkdir(exist_ok=True)
+    describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"]
+    commit = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
+    settings = {"HZ_TEST_LINE": line, "HZ_TEST_CACHE": str(BUILDS / "cache"), "HZ_TEST_COMMIT": commit}
+    command = [sys.executable, str(ROOT / "test" / "preload" / "programs.py"), "--library", library, "--log", str(LOG)]
+    command += ["--pairs", str(pairs), "--markdown", markdown, *names]
+    return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+
+
+class Parser(argparse.ArgumentParser):
+    """Ends as every error of `hz` does."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"hz: {self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(125)
+
+
+def positive(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]*", text):
+        raise argparse.ArgumentTypeError(f"{text} is no number of runs")
+    return int(text)
+
+
+def parser() -> Parser:
+    top = Parser(prog="hz", allow_abbrev=False)
+    commands = top.add_subparsers(dest="command", required=True)
+    tests = commands.add_parser(
+        "test",
+        prog="hz test",
+        allow_abbrev=False,
+        usage="hz test [--all] [CTEST ARGS...]",
+        description="Builds and runs the tests, and says where the time went. Without --all: the release preset, what"
+        " finds most in a few minutes, for every line (CONTRIBUTING.md says what that is).",
+        epilog="Arguments that are not named here go to ctest: `hz test -L death`, `hz test -R LineContract`. Tests"
+        " that they choose run in full length. HZ_TEST_ALONE=1 gives every case of a suite a process of its own.",
+    )
+    tests.add_argument("--all", action="store_true", help="every preset, sanitizers, clang-format, clang-tidy")
+    table = commands.add_parser(
+        "programs",
+        prog="hz programs",
+        allow_abbrev=False,
+        usage="hz programs [--line NAME] [--pairs N] [--markdown FILE] [PROGRAM...]",
+        description="Real programs with and without us: same result? time and peak memory.",
+    )
+    names = lines()
+    table.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
+    table.add_argument("--pairs", type=positive, default=1, metavar="N", help="runs with us and without us each (1)")
+    table.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
+    table.add_argument("program", nargs="*", metavar="PROGRAM", help="as in test/preload (all that may be had)")
+    commands.add_parser(
+        "endure",
+        prog="hz endure",
+        usage="hz endure",
+        description="The long runs, an hour and more: long stress tests, CPython's whole regression suite, stress-ng.",
+    )
+    return top
+
+
+def main() -> int:
+    options, rest = parser().parse_known_args()
+    if rest and options.command != "test":
+        print(f"hz: hz {options.command}: unknown option {rest[0]}; see hz {options.command} --help", file=sys.stderr)
+        return 125
+    if options.command == "programs":
+        return programs(options.line, options.pairs, options.markdown, options.program)
+    os.environ.pop("HZ_BUILD_DIR", None)
+    BUILDS.mkdir(exist_ok=True)
+    return test(options.all, rest) if options.command == "test" else endure()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

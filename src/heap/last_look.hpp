@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A look at all that waits free when the process exits, for lines whose guard proves nothing at the free: a short
+// program ends before its bins are flushed, and a block that it freed twice is in there twice. Slots go home, which is
+// the proof. Called once, after the program's own exit handlers; costs as much as a trim that purges nothing.
+//
+// Other threads may still run, and may stand anywhere, so no lock is waited for: what cannot be had soon is not looked
+// at. The caller may be a signal handler that has interrupted a crossing: then nothing is. Nor does the child of a fork
+// look: it would copy its parent's pages for that.
+#pragma once
+
+#include "heap/revoke.hpp"
+
+namespace hz {
+
+template <class Line>
+struct LastLook {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+
+  static void look() {
+    if constexpr (!Line::Guard::kProves) {
+      if (!Threads<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
+      if (S::tls.forking || S::tls.inside != 0) return;  // its locks are ours already
+      const typename Faults<Line>::Telling telling;
+      for (unsigned i = 0; i < kPatience && !took_from_others(); ++i) os::give_way();
+      if (S::tls.heap != nullptr && S::tls.heap != &S::shared) look_at(*S::tls.heap);
+      look_at(S::shared);
+    }
+  }
+
+ private:
+  static constexpr unsigned kPatience = 100;
+
+  static void look_at(Thread& t) {
+    for (unsigned i = 0; i < kPatience && !emptied(t); ++i) os::give_way();
+  }
+
+  // Who is at the boundary keeps what it has.
+  static bool took_from_others() {
+    const typename S::TryHold list(S::global.threads_lock);
+    if (!list.held) return false;
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
+      if (t != S::tls.heap) Revocation<Line>::revoke(*t);
+    }
+    return true;
+  }
+
+  // Of what it caches, and of all that waits loose.
+  static bool emptied(Thread& t) {
+    const typename S::TryHold hold(t.lock);
+    if (!hold.held) return false;
+    if (!t.revoked.peek()) Boundary<Line>::give_up(t, true);
+    for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) Loose<Line>::vacate(t, owner);
+    return true;
+  }
+};
+
+}  // namespace hz

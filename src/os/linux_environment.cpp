@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The environment of the process, for whoever comes first: before the C library is initialised `environ` is still null,
+// and the dynamic loader already allocates. See os.hpp for the contract; called once, when the heap opens.
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "os/linux_file.hpp"
+#include "os/os.hpp"
+
+namespace hz::os {
+
+Environment::Environment() : variables_(getauxval(AT_SECURE) == 0 ? environ : nullptr) {
+  if (variables_ != nullptr || getauxval(AT_SECURE) != 0) return;
+  const KeepErrno keep;
+  FileText file;
+  if (!file.read_all("/proc/self/environ")) return;
+  // A program may have cut off the last one's final 0 (setproctitle): that one is not whole.
+  while (file.bytes != 0 && file.text[file.bytes - 1] != 0) --file.bytes;
+  text_ = file.text;
+  bytes_ = file.bytes;
+  mapped_ = file.room;
+}
+
+Environment::~Environment() {
+  const KeepErrno keep;
+  if (text_ != nullptr) munmap(text_, mapped_);
+}
+
+void Environment::rewind() { at_ = 0; }
+
+const char* Environment::next() {
+  if (variables_ != nullptr) {
+    const char* entry = variables_[at_];
+    if (entry != nullptr) ++at_;
+    return entry;
+  }
+  if (at_ >= bytes_) return nullptr;
+  const char* entry = text_ + at_;
+  at_ += strlen(entry) + 1;
+  return entry;
+}
+
+const char* Environment::value_of(const char* name) {
+  const std::size_t n = strlen(name);
+  rewind();
+  while (const char* entry = next())
+    if (strncmp(entry, name, n) == 0 && entry[n] == '=') return entry + n + 1;
+  return nullptr;
+}
+
+}  // namespace hz::os

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hz test: what is read from ctest's account, what clang-tidy looks at, and what the command line understands."""
+
+from pathlib import Path
+
+import pytest
+from hakozuna_lab import checks
+from hakozuna_lab.paths import ROOT
+
+RESULTS = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="x" tests="6">
+  <testcase name="stress.hz4.direct.Whole" time="1.5" status="run">
+    <system-out>[  SKIPPED ] Whole.One (0 ms)
+[  SKIPPED ] All/Whole.Two/3, where GetParam() = 8 (0 ms)
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] Whole.One
+</system-out>
+  </testcase>
+  <testcase name="unit.Broken" time="0.25" status="fail">
+    <failure message=""/>
+    <system-out>[  FAILED  ] Broken.One (3 ms)
+[  FAILED  ] Broken/0.Two, where TypeParam = hz::Hz3 (3 ms)
+[  FAILED  ] 2 tests, listed below:
+[  FAILED  ] Broken.One
+</system-out>
+  </testcase>
+  <testcase name="preload.hz3.go" time="0.125" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+  <testcase name="unit.absent" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>
+  <testcase name="unit.Crashed" time="30" status="fail"><failure message=""/><system-out>no word</system-out></testcase>
+  <testcase name="unit.Left" time="0" status="disabled"><skipped message="Disabled"/></testcase>
+</testsuite>
+"""
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> list[checks.Case]:
+    file = tmp_path / "results.xml"
+    file.write_text(RESULTS, encoding="utf-8")
+    return checks.read_results(file)
+
+
+def test_what_failed_is_named_with_its_cases(cases: list[checks.Case]) -> None:
+    assert checks.failures(cases) == [
+        "unit.Broken",
+        "  Broken.One",
+        "  Broken/0.Two",
+        "unit.absent",
+        "unit.Crashed",
+    ]
+
+
+def test_what_was_skipped_inside_of_a_suite_is_named(cases: list[checks.Case]) -> None:
+    assert checks.skipped(cases) == [
+        "stress.hz4.direct.Whole All/Whole.Two/3",
+        "stress.hz4.direct.Whole Whole.One",
+        "preload.hz3.go",
+    ]
+
+
+def test_where_the_time_went(cases: list[checks.Case], capsys: pytest.CaptureFixture[str]) -> None:
+    checks.tell_times(cases)
+    text = capsys.readouterr().out
+    assert text.index("unit ") < text.index("stress ") < text.index("preload ")
+    assert "    4 tests     30.2 s, the longest   30.0 s" in text
+    slowest = text[text.index("slowest") :].splitlines()
+    assert slowest[1].split() == ["30.0", "s", "unit.Crashed"]
+
+
+def test_a_step_that_fails_is_in_the_summary_and_the_next_one_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = checks.Ledger()
+    ledger.do("one", lambda: ["its test"])
+    ledger.do("two", lambda: None)
+    assert ledger.close() == 1
+    summary = capsys.readouterr().out.split("=== summary")[1]
+    assert [line.split()[:2] for line in summary.splitlines()[1:4]] == [
+        ["one", "FAILED"],
+        ["its", "test"],
+        ["two", "passed"],
+    ]
+
+
+def test_lanes_that_pass_are_a_success(capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = checks.Ledger()
+    ledger.do("one", lambda: None)
+    assert ledger.close() == 0
+    assert "one" in capsys.readouterr().out
+
+
+def entry(file: str, line: str) -> dict[str, str]:
+    return {"directory": str(ROOT / "build/x"), "file": str(ROOT / file), "command": f"clang++ -DHZ_LINE={line} {file}"}
+
+
+def test_tidy_sees_every_lines_heap_and_other_files_once() -> None:
+    files = ("src/export/direct.cpp", "src/export/malloc.cpp", "src/os/linux.cpp", "test/unit/os_test.cpp")
+    database = [entry(file, line) for line in ("Hakozuna", "Hz8") for file in files]
+    chosen = [(e["file"].removeprefix(f"{ROOT}/"), e["command"].split()[1]) for e in checks.tidy_commands(database)]
+    assert sorted(chosen) == [
+        ("src/export/direct.cpp", "-DHZ_LINE=Hakozuna"),
+        ("src/export/direct.cpp", "-DHZ_LINE=Hz8"),
+        ("src/export/malloc.cpp", "-DHZ_LINE=Hakozuna"),
+        ("src/os/linux.cpp", "-DHZ_LINE=Hakozuna"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "chooses"), [("-L death", True), ("-RLine", True), ("--rerun-failed", True), ("-V", False)]
+)
+def test_arguments_that_choose_tests_run_them_in_full(words: str, chooses: bool) -> None:
+    assert checks.names_tests(words.split()) is chooses
+
+
+def test_every_line_runs_what_takes_long_in_some_lane() -> None:
+    everything = set()
+    for lane in checks.FULL:
+        if not lane.folders or "stress" in lane.folders:
+            everything |= set(lane.long_lines or lane.lines)
+    table = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8").partition("set(HZ_LINES")[2].partition(")")[0]
+    known = {row.split()[0] for row in table.splitlines() if "line/" in row}
+    assert len(known) > 1
+    assert everything >= known
+
+
+def test_what_is_for_ctest_goes_to_ctest() -> None:
+    options, rest = checks.parser().parse_known_args(["test", "--all", "-L", "death", "-V"])
+    assert (options.all, rest) == (True, ["-L", "death", "-V"])
+
+
+def test_help_builds_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("something was started"))
+    for command in ("test", "programs", "endure"):
+        monkeypatch.setattr("sys.argv", ["hz", command, "--help"])
+        with pytest.raises(SystemExit) as end:
+            checks.main()
+        assert end.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: hz {command}")

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One cell of the matrix of memory that comes back: a kind of thread, some bursts of blocks of one kind, a
+// circumstance. Prints how much more is resident 2 s after the last free than before the first malloc, in KiB; it does
+// not wait for so long when BOUND is reached before. Run by matrix.py, with and without a library of ours; allocates
+// nothing else meanwhile.
+//
+//   matrix_cell THREADS BURSTS BLOCKS CIRCUMSTANCE BURST-MIB BOUND-KIB
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "returns/patience.hpp"
+#include "support/opaque.hpp"
+#include "support/rss.hpp"
+
+namespace {
+
+using std::size_t;
+constexpr unsigned kWorkers = 4;
+
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "matrix_cell: %s\n", what);
+  _exit(3);
+}
+
+// --- the circumstance
+
+// From here on, in all threads, the call fails as in a sandbox that does not know it.
+void Refuse(std::initializer_list<unsigned> calls) {
+  sock_filter program[16];
+  unsigned short n = 0;
+  program[n++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
+  for (unsigned call : calls) {
+    program[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+    program[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1);
+  }
+  program[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  const sock_fprog filter = {n, program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("no_new_privs");
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0) Fail("seccomp");
+}
+
+// --- the load: written in full, freed in another order; its table is not the heap's, and there from the start
+
+struct Load {
+  void** blocks = nullptr;
+  size_t capacity = 0, count = 0, bytes = 0, size = 0;
+  unsigned long long random = 88172645463325252ULL;
+
+  void Open(size_t volume, size_t block, unsigned seed) {
+    bytes = volume;
+    size = block;
+    random += seed * 0x9E3779B97F4A7C15ULL;
+    capacity = volume / (size != 0 ? size : 200) + 100;
+    void* table = mmap(nullptr, capacity * sizeof(void*), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (table == MAP_FAILED) Fail("mmap");
+    blocks = static_cast<void**>(table);
+  }
+  unsigned long long Next() {
+    random ^= random << 13;
+    random ^= random >> 7;
+    return random ^= random << 17;
+  }
+  // Of 0, mixed: 16 bytes to 128 KiB, small ones far more often.
+  size_t OneSize() { return size != 0 ? size : 16 + Next() % (size_t{1} << (5 + Next() % 13)); }
+  void Make() {
+    for (size_t made = 0; made < bytes && count < capacity;) {
+      const size_t n = OneSize();
+      void* block = hz_test::Opaque(std::malloc(n));
+      if (block == nullptr) Fail("malloc");
+      std::memset(block, 0xA5, n);
+      blocks[count++] = block;
+      made += n;
+    }
+    for (size_t i = count; i > 1; --i) std::swap(blocks[i - 1], blocks[Next() % i]);
+  }
+  void Free() {
+    for (size_t i = 0; i < count; ++i) std::free(blocks[i]);
+    count = 0;
+  }
+};
+
+// --- the threads
+
+Load loads[kWorkers];
+pthread_t threads[kWorkers];
+pthread_barrier_t go, done;
+std::atomic<bool> stop{false};
+unsigned bursts = 1;
+
+void* Sleep(void*) {
+  for (;;) pause();
+}
+void* End(void*) { return nullptr; }
+// A burst a turn of the barriers; then parked, or gone.
+template <bool kParks>
+void* Work(void* mine) {
+  for (unsigned i = 0; i < bursts; ++i) {
+    pthread_barrier_wait(&go);
+    static_cast<Load*>(mine)->Make();
+    static_cast<Load*>(mine)->Free();
+    pthread_barrier_wait(&done);
+  }
+  if (kParks) Sleep(nullptr);
+  return nullptr;
+}
+void* Churn(void*) {
+  void* blocks[64] = {};
+  for (unsigned turn = 0; !stop; ++turn) {
+    void*& block = blocks[turn % 64];
+    std::free(block);
+    block = hz_test::Opaque(std::malloc(16 + turn % 97));
+    if (turn % 4096 == 0) hz_test::SleepFor(0.0002);  // other cells want a processor, too
+  }
+  return nullptr;
+}
+
+void Start(unsigned count, void* (*work)(void*)) {
+  for (unsigned i = 0; i < count; ++i) {
+    if (pthread_create(&threads[i], nullptr, work, &loads[i]) != 0) Fail("pthread_create");
+  }
+}
+
+size_t BlockSize(std::string_view name) {
+  if (name == "100") return 100;
+  if (name == "1000") return 1000;
+  if (name == "10000") return 10000;
+  if (name == "1M") return hz_test::kMiB;
+  if (name == "mixed") return 0;
+  Fail("BLOCKS");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 7) Fail("usage: THREADS BURSTS BLOCKS CIRCUMSTANCE BURST-MIB BOUND-KIB");
+  const std::string_view kind = argv[1], circumstance = argv[4];
+  bursts = static_cast<unsigned>(std::atoi(argv[2]));
+  const size_t volume = static_cast<size_t>(std::atoi(argv[5])) * hz_test::kMiB;
+  const size_t bound = static_cast<size_t>(std::atoi(argv[6])) * 1024;
+  const bool workers = kind == "parked" || kind == "ended";
+
+  const unsigned crew = workers ? kWorkers : 1;
+  for (unsigned i = 0; i < crew; ++i) loads[i].Open(volume / crew, BlockSize(argv[3]), i);
+  pthread_barrier_init(&go, nullptr, kWorkers + 1);
+  pthread_barrier_init(&done, nullptr, kWorkers + 1);
+  if (kind == "helper") Start(1, &Sleep);
+  if (kind == "joined") {
+    Start(1, &End);
+    pthread_join(threads[0], nullptr);
+  }
+  if (kind == "busy") Start(1, &Churn);
+  if (kind == "parked") Start(kWorkers, &Work<true>);
+  if (kind == "ended") Start(kWorkers, &Work<false>);
+  if (circumstance == "no-clone") Refuse({SYS_clone, SYS_clone3});
+  std::free(hz_test::Opaque(std::malloc(1)));
+  hz_test::SleepFor(0.02);  // threads touch their stacks
+  const size_t before = hz_test::RssBytes();
+
+  for (unsigned i = 0; i < bursts; ++i) {
+    if (workers) {
+      pthread_barrier_wait(&go);
+      pthread_barrier_wait(&done);
+    } else {
+      loads[0].Make();
+      loads[0].Free();
+    }
+  }
+  for (unsigned i = 0; kind == "ended" && i < kWorkers; ++i) pthread_join(threads[i], nullptr);
+
+  const auto left = [before] {
+    const size_t now = hz_test::RssBytes();
+    return now > before ? now - before : 0;
+  };
+  hz_test::Within(2, [&] { return left() <= bound; });
+  std::printf("%zu peak %zu\n", left() / 1024, hz_test::PeakRssBytes() / 1024);
+  std::fflush(stdout);
+  _exit(0);
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What ctest is told of a test beside how it is run, by its name: how long it takes, so that the longest begin first and
+# all cores are busy to the end; whether it mostly sleeps; and whether it is left to `hz test --all`. Read by CMake
+# (tests that are scripts) and by ctest (GoogleTest programs). A test that is not named here is short.
+include_guard(DIRECTORY)
+
+# Seconds of one processor, roughly; the first that matches counts.
+set(HZ_TEST_COSTS
+  "^(lab\\.pytest|preload\\..*\\.cpython)" 60
+  "^launcher\\.(first_use|programs|run)" 30
+  "^preload\\." 15
+  "^life\\..*\\.limits$" 15
+  "PurgerAndFork" 15
+  "^bench\\.lane$" 12
+  "^returns\\." 10
+  "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
+  "^fault\\..*(Shrinking|CountDown|FailingCalls)" 8
+  "^(stress|lab|package\\.consumer|launcher)\\." 5
+  "^(contract\\.(LineContract|SourceLimit)|model|death|reject)" 4)
+
+set(HZ_TESTS_THAT_SLEEP "^returns\\.|EveryThreadLeavesAfterAPause")
+
+# Left to `hz test --all`: what needs more than a compiler and GoogleTest, or takes long for what it finds.
+set(HZ_TESTS_LEFT
+  "^lab\\."
+  "^launcher\\.(first_use|programs|run)"
+  "^preload\\."  # but for those below
+  "^package\\.(consumer|parent)"
+  "^reject\\."
+  # What preload shows as well; sanitizers and debug builds run it, too.
+  "^(returns|life)\\.[^.]+\\.direct\\."
+  "^fault\\.[^.]+\\.direct\\.Shrinking"
+  "^surface\\.[^.]+\\.static\\.[A-Za-z]+$"  # but for the names: what was linked is what preload showed
+  "^death\\.[^.]+\\.direct\\.(Handler|Short)"
+  "^stress\\.[^.]+\\.direct\\.(ShortThreads|Fork|Container|ControlGroup)"
+  "^stress\\.[^.]+\\.old_kernel\\."
+  "ProducerConsumer\\.MemoryStaysBounded$"
+  # Of a range one or two stay.
+  "InBinOf\\.[A-Za-z]+/(0|2|5|24)$"
+  "Exhaustion\\.By(Small|Large|Huge)"
+  "pages_of_(4096|16384)"
+  "Unwinding\\.AtEveryInstruction$")
+set(HZ_TESTS_KEPT "^preload\\..*\\.(lua|python3|sqlite3|shellcheck)$")
+list(JOIN HZ_TESTS_LEFT "|" HZ_TESTS_LEFT)
+
+# hz_weigh(LABEL TESTS…)
+# `hz test` tells ctest twice as many processors as there are: a test takes two of them, one that sleeps takes one.
+function(hz_weigh label)
+  foreach(name IN LISTS ARGN)
+    set(cost 0)
+    set(rules ${HZ_TEST_COSTS})
+    while(rules)
+      list(POP_FRONT rules pattern seconds)
+      if(name MATCHES "${pattern}")
+        set(cost ${seconds})
+        break()
+      endif()
+    endwhile()
+    set(processors 2)
+    if(name MATCHES "${HZ_TESTS_THAT_SLEEP}")
+      set(processors 1)
+    endif()
+    set(labels ${label})
+    if(name MATCHES "${HZ_TESTS_LEFT}" AND NOT name MATCHES "${HZ_TESTS_KEPT}")
+      list(APPEND labels full)
+    endif()
+    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" COST ${cost} PROCESSORS ${processors})
+  endforeach()
+endfunction()
