@@ -124,7 +124,8 @@ struct State {
 
     std::size_t most() const { return static_cast<std::size_t>(high > before ? high : before); }
 
-    // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment ago.
+    // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment ago. Half a
+    // bin more it frees without coming to the boundary again.
     bool emptied(std::ptrdiff_t taken, std::size_t cached) {
       const std::uint64_t now = os::milliseconds();
       if (now - began >= kWindowMilliseconds) {
@@ -133,8 +134,9 @@ struct State {
         high = some;
         began = now;
       }
-      const auto was = static_cast<std::ptrdiff_t>(most());
-      return was > kLeast && taken - static_cast<std::ptrdiff_t>(cached) < was / kShare;
+      const auto was = static_cast<std::ptrdiff_t>(most()), in_bins = static_cast<std::ptrdiff_t>(cached);
+      const std::ptrdiff_t few = was / kShare, unseen = in_bins / 2 < few ? in_bins / 2 : few;
+      return was > kLeast && taken - in_bins <= few + unseen;
     }
   };
 
