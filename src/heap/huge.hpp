@@ -5,7 +5,7 @@
 // where there are none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
-#include "heap/refill.hpp"
+#include "heap/thread.hpp"
 
 namespace hz {
 
@@ -62,6 +62,7 @@ struct Huge {
   static bool cleared(void* block) { return os::purge(block, usable_size(block)); }
 
   static std::size_t usable_size(const void* block) {
+    Threads<Line>::notice_process();  // asked before a crossing, too
     return Source::granules(S::global.source, address(block)) << kGranuleShift;
   }
 

@@ -20,6 +20,7 @@ struct LastLook {
 
   static void look() {
     if constexpr (!Line::Guard::kProves) {
+      Threads<Line>::notice_process();
       if (!Threads<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
       if (S::tls.forking || S::tls.inside != 0) return;  // its locks are ours already
       const typename Faults<Line>::Telling telling;

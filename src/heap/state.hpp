@@ -208,14 +208,17 @@ struct State {
     std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Boundary::thread_budget
     unsigned exit_key = 0;
     bool has_exit_key = false;
-    bool forked = false;  // this process is the child of one that had a heap
-    unsigned spares = 0;  // length of `spare`
+    bool forked = false;                            // this process is the child of one that had a heap
+    std::atomic<std::uint32_t>* process = &always;  // kThisProcess, or whoever looks was cut off: Threads::cut_off
+    unsigned spares = 0;                            // length of `spare`
     std::atomic<bool> fork_hooked{false};
 
     std::atomic<std::uint32_t> purger{kNoPurger};     // waited on
     std::atomic<bool> aided{false};                   // there is a purger, and it can take back what threads cache
     std::atomic<std::uint64_t> purger_not_before{0};  // milliseconds
   };
+  static constexpr std::uint32_t kThisProcess = 1;
+  static inline constinit std::atomic<std::uint32_t> always{kThisProcess};
   static constexpr std::uint32_t kNoPurger = 0, kPurgerRuns = 1, kPurgerSleeps = 2;
 
   static constexpr unsigned kMostNoted = 3;

@@ -20,12 +20,17 @@ struct Threads {
   // This thread's state, born on first use, locked: for the duration of one crossing.
   class Entered {
    public:
-    Entered() : thread_(S::tls.heap != nullptr ? *S::tls.heap : born()), hold_(thread_.lock) {
+    Entered() : thread_(here()), hold_(thread_.lock) {
       if (HZ_UNLIKELY(thread_.revoked.peek())) come_back(thread_);
     }
     Thread& thread() { return thread_; }
 
    private:
+    static Thread& here() {
+      notice_process();
+      return S::tls.heap != nullptr ? *S::tls.heap : born();
+    }
+
     typename Faults<Line>::Telling telling_;
     Thread& thread_;
     Hold hold_;
@@ -42,6 +47,7 @@ struct Threads {
   // Sends home what no living thread holds: the states that a fork left behind and no new thread has adopted, and the
   // shared one.
   static void collect_leftovers() {
+    notice_process();
     const typename Faults<Line>::Telling telling;
     const Hold list(S::global.threads_lock);
     while (Thread* t = pop(S::global.orphans)) {
@@ -61,6 +67,13 @@ struct Threads {
     S::global.spares = 0;
   }
 
+  // On every way to a lock. A child of clone(2) or _Fork(3) finds out here that it is one: no hook was called, and our
+  // purger, if it had one, may have been anywhere.
+  HZ_INLINE static void notice_process() {
+    if (HZ_LIKELY(S::global.process->load(std::memory_order_relaxed) == kThisProcess) || S::tls.forking) return;
+    cut_off();
+  }
+
   // As early as can be: a handler that is registered before ours runs while ours are at work.
   static void hook_forks() {
     if (!S::global.fork_hooked.exchange(true, std::memory_order_relaxed))
@@ -70,6 +83,8 @@ struct Threads {
   static inline constinit Options options;
 
  private:
+  static constexpr std::uint32_t kAnotherProcess = 0, kThisProcess = S::kThisProcess, kBeingMended = 2;
+
   // All that is ever asked of the system is asked here: later a program may have forbidden itself to ask (doc/life.md,
   // "System calls").
   HZ_COLD static bool build() {
@@ -80,12 +95,13 @@ struct Threads {
     os::prefer_huge_pages(options.huge_pages);
     os::Lock::know_processors(os::usable_cpus());
     if (options.background) os::prepare_barrier();
+    if (void* page = os::map_wiped_on_fork()) {
+      g.process = static_cast<std::atomic<std::uint32_t>*>(page);
+      g.process->store(kThisProcess, std::memory_order_relaxed);
+    }
     if (!Tables<Line>::open(g)) return false;
-    Line::Guard::join(S::shared.guard);
-    Line::Front::join(S::shared.front, S::shared_store);
-    join_remote(S::shared);
-    Line::Guard::join(S::keeper.guard);
-    join_remote(S::keeper);
+    join_nobodys(S::shared);
+    join_nobodys(S::keeper);
     apply_options();
     g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
     Tables<Line>::open_route(g);
@@ -189,6 +205,12 @@ struct Threads {
     return t;
   }
 
+  // One of the two states that are no thread's.
+  static void join_nobodys(Thread& t) {
+    if (&t == &S::shared) Line::Front::join(t.front, S::shared_store);
+    Line::Guard::join(t.guard);
+    join_remote(t);
+  }
   static void join_remote(Thread& t) {
     if constexpr (Line::Remote::kDirect) Line::Remote::join(t.remote, S::shelves.remote);
   }
@@ -238,6 +260,7 @@ struct Threads {
 
   // The destructors of other thread-specific data may still allocate and free: they do so in the shared state.
   static void on_thread_exit(void* state) {
+    notice_process();
     auto* t = static_cast<Thread*>(state);
     const typename Faults<Line>::Telling telling;
     {
@@ -308,24 +331,76 @@ struct Threads {
     typename S::Global& g = S::global;
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);
+    begin_process(g);
+    after_fork();
+    const Hold hold(g.threads_lock);
+    leave_others_behind(g);
+  }
+  static void begin_process(typename S::Global& g) {
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
     g.forked = true;
     g.aided.store(false, std::memory_order_relaxed);
     Line::Retain::attend(g.retain, false);
-    after_fork();
-    const Hold hold(g.threads_lock);
-    for (Thread* t = g.threads; t != nullptr;) {
-      Thread* next = t->next;
-      if (t != S::tls.heap) {
-        if constexpr (Line::Remote::kDirect) Line::Remote::finish(S::shelves.remote, t->remote);
-        delist(g, *t);
-        t->alive = false;
-        t->local.set(nullptr);
-        t->next = g.orphans;
-        g.orphans = t;
-      }
-      t = next;
+    // Release: pairs with cut_off().
+    g.process->store(kThisProcess, std::memory_order_release);
+  }
+  static void leave_others_behind(typename S::Global& g) {
+    for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
+      next = t->next;
+      if (t != S::tls.heap) leave_behind(g, *t);
     }
+  }
+  // For a thread to come, or for trim.
+  static void leave_behind(typename S::Global& g, Thread& t) {
+    if constexpr (Line::Remote::kDirect) Line::Remote::finish(S::shelves.remote, t.remote);
+    delist(g, t);
+    t.alive = false;
+    t.local.set(nullptr);
+    t.next = g.orphans;
+    g.orphans = &t;
+  }
+
+  // The child that notice_process() finds. Nothing but its own thread is in it, and it is at no boundary. A lock that
+  // is held tells what another thread was at: that is counted again, or what is free there is lost to this process. No
+  // block that the program has is touched.
+  HZ_COLD static void cut_off() {
+    typename S::Global& g = S::global;
+    std::uint32_t expected = kAnotherProcess;
+    // Acquire and release: threads that the child began before wait for the one that comes first.
+    if (!g.process->compare_exchange_strong(expected, kBeingMended, std::memory_order_acquire)) {
+      while (g.process->load(std::memory_order_acquire) != kThisProcess) os::give_way();
+      return;
+    }
+    g.threads_lock.reset();
+    Line::Source::make_whole(g.source);
+    Line::Pool::make_whole(S::shelves.pool, [&](auto visit) { Line::Source::for_each_row(g.source, visit); });
+    if constexpr (requires { Line::Central::make_whole(S::shelves.central); })
+      Line::Central::make_whole(S::shelves.central);
+    if constexpr (requires { Line::Remote::make_whole(S::shelves.remote, 0U); })
+      Line::Remote::make_whole(S::shelves.remote, g.owners.end());
+    for (Thread* t : {&S::shared, &S::keeper}) {
+      if (!t->lock.reset()) continue;
+      ::new (static_cast<void*>(t)) Thread;
+      join_nobodys(*t);
+    }
+    for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
+      next = t->next;
+      const bool held = t->lock.reset();
+      if (t == S::tls.heap) {
+        if (held) recover(*t);
+      } else if (held) {
+        delist(g, *t);  // at the boundary, or revoked at that moment: what it cached is lost
+      } else {
+        leave_behind(g, *t);
+      }
+    }
+    begin_process(g);
+  }
+  // This thread's state, while the purger took its cache away: what it deferred may be half sent.
+  static void recover(Thread& t) {
+    t.remote = {};
+    join_remote(t);
+    t.revoked.set(true);
   }
 };
 

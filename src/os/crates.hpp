@@ -74,6 +74,11 @@ class CrateStore {
     }
   }
 
+  // In a child that another thread's change was cut off in: chunks with room are lost.
+  void make_whole() {
+    if (lock_.reset()) partial_ = nullptr;
+  }
+
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:

@@ -101,6 +101,14 @@ bool forbid_huge_pages(void* at, std::size_t bytes) {
   return true;
 }
 
+void* map_wiped_on_fork() {
+  const KeepErrno keep;
+  void* page = map(page_bytes(), page_bytes());
+  if (page == nullptr || madvise(page, page_bytes(), MADV_WIPEONFORK) == 0) return page;
+  unmap(page, page_bytes());
+  return nullptr;
+}
+
 bool unmap(void* at, std::size_t bytes) {
   const KeepErrno keep;
   return munmap(at, bytes) == 0;

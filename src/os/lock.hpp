@@ -47,8 +47,8 @@ class Lock {
   // Where the process may run on one processor only nobody can release a lock meanwhile: no spinning.
   static void know_processors(unsigned usable) { spins_.store(usable == 1 ? 0 : kSpins, std::memory_order_relaxed); }
 
-  // In a child process, of a lock that a thread of the parent held.
-  void reset() { word_.store(kFree, std::memory_order_relaxed); }
+  // In a child process; whether a thread of the parent held it.
+  bool reset() { return word_.exchange(kFree, std::memory_order_relaxed) != kFree; }
 
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;

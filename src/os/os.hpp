@@ -25,6 +25,9 @@ void prefer_huge_pages(HugePages choice);             // for blocks: of what is 
 void* map(std::size_t bytes, std::size_t alignment);  // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);  // for metadata; true also where there are none
 bool unmap(void* at, std::size_t bytes);
+// A page of zeroes that reads as zeroes again in a child process, however that was made; nullptr if there is none
+// (Linux before 4.14).
+void* map_wiped_on_fork();
 bool purge(void* at, std::size_t bytes);  // pages go back; reads as zero afterwards
 // Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a mapping to
 // its end, and `to` may have holes. A kernel that cannot is asked once.

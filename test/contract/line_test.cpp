@@ -21,11 +21,11 @@
 
 #include "contract/lines.hpp"
 #include "heap/stats.hpp"
-#include "support/children_under_tsan.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
 #include "support/sanitizers.hpp"
+#include "support/tsan_options.hpp"
 
 namespace hz_test {
 namespace {

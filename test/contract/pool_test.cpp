@@ -4,15 +4,19 @@
 #include "box/central/contract.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "contract/pool_boxes.hpp"
+#include "support/raw_fork.hpp"
+#include "support/sanitizers.hpp"
 #include "unit/pool_hands.hpp"
 #include "unit/region.hpp"
 
@@ -233,6 +237,60 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
   EXPECT_FALSE(failed) << "a slot in two hands, or one refused at home";
   EXPECT_EQ(held.size(), this->TakeAll(bin, 0).size());
 }
+
+#if defined(__x86_64__)
+// A child that is cut off from a change, anywhere in it: only slots that were in hand there may be lost.
+TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
+  constexpr std::size_t kSpans = 3;
+  const Bin bin = hz::scan_bin(5000);
+  const std::size_t slots = kSpans * hz::bin_slots(bin);
+  for (std::size_t i = 1; i <= kSpans; ++i) TypeParam::adopt(*this->pool_, this->SpanAt(i), bin, 0, true);
+  std::vector<void*> held = this->TakeAll(bin, 0), in_hand;
+  ASSERT_EQ(slots, held.size());
+  const auto to_hand = [&](std::size_t count) {
+    in_hand.insert(in_hand.end(), held.end() - static_cast<std::ptrdiff_t>(count), held.end());
+    held.resize(held.size() - count);
+  };
+  bool empties = false;  // spans, which leave the pool then
+  const auto in_child = [&] {
+    TypeParam::make_whole(*this->pool_, [](auto visit) {
+      for (std::size_t row = 1; row < TestFixture::kGranules; ++row) visit(row);
+    });
+    std::set<void*> out(held.begin(), held.end());
+    for (unsigned round = 0; round < 2; ++round) {
+      // Every second one goes home, so that no span comes to be empty; then all that is there is taken.
+      unsigned number = 0;
+      for (auto slot = out.begin(); slot != out.end(); ++number)
+        slot = number % 2 == 0 && this->Give(bin, {*slot}).kept == 1 ? out.erase(slot) : std::next(slot);
+      for (hz::Taken taken = this->Take(bin, 0, 5); taken.slots != 0; taken = this->Take(bin, 0, 5)) {
+        for (unsigned i = 0; i < taken.slots; ++i)
+          if (!out.insert(this->slots_[i]).second) return 2;
+      }
+    }
+    const std::size_t all = out.size();
+    return empties || all + in_hand.size() >= slots ? 0 : 3;
+  };
+  unsigned steps = 0, all = 0;
+  const auto give = [&](std::size_t count) {
+    to_hand(count);
+    const unsigned wrong = ForkAfterEachInstruction(
+        [&] { TypeParam::give(*this->pool_, bin, in_hand.data(), static_cast<unsigned>(count)); }, in_child, steps);
+    in_hand.clear();
+    all += steps;
+    return wrong;
+  };
+  EXPECT_EQ(0u, give(3)) << "of full spans";
+  in_hand.resize(2);
+  EXPECT_EQ(0u,
+            ForkAfterEachInstruction([&] { TypeParam::take(*this->pool_, bin, 0, this->slots_, 2); }, in_child, steps));
+  all += steps;
+  in_hand.clear();
+  empties = true;
+  EXPECT_EQ(0u, give(held.size()));
+  EXPECT_GT(all, 300u) << "no changes have so few instructions";
+}
+#endif
 
 }  // namespace
 }  // namespace hz_test

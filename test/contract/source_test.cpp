@@ -10,14 +10,18 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "contract/source_boxes.hpp"
 #include "os/os.hpp"
 #include "support/pattern.hpp"
+#include "support/raw_fork.hpp"
+#include "support/sanitizers.hpp"
 
 namespace hz_test {
 namespace {
@@ -199,6 +203,46 @@ TYPED_TEST(SourceContract, ChildOfAForkFreesItsLocks) {
   looker.join();
   EXPECT_EQ(0, failures);
 }
+
+#if defined(__x86_64__)
+// A child that is cut off from a change, anywhere in it: what was free may be lost, what somebody has stays his.
+TYPED_TEST(SourceContract, AChildThatIsCutOffIsWhole) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
+  constexpr unsigned kRuns = 12;
+  std::uintptr_t held[kRuns];
+  const auto mark = [](std::uintptr_t run) -> char& { return *static_cast<char*>(hz::pointer(run + kGranule)); };
+  for (std::uintptr_t& run : held) mark(run = this->Acquire(2).at) = 1;
+  for (unsigned i = 1; i < kRuns; i += 4) TypeParam::release(this->source_, std::exchange(held[i], 0), i == 5);
+  const auto in_child = [&] {
+    TypeParam::make_whole(this->source_);
+    for (unsigned i = 0; i < kRuns; i += 4) TypeParam::release(this->source_, std::exchange(held[i], 0), false);
+    for (unsigned i = 0; i < 2 * kRuns; ++i) {
+      const std::uintptr_t run = this->Acquire(2 + i % 5).at;
+      if (run == 0) return 1;
+      mark(run) = 2;
+      if (i % 3 == 0) TypeParam::release(this->source_, run, false);
+    }
+    for (const std::uintptr_t run : held)
+      if (run != 0 && mark(run) != 1) return 2;
+    return 0;
+  };
+  unsigned steps = 0, all = 0;
+  std::uintptr_t run = 0;
+  const std::function<void()> changes[] = {
+      [&] { TypeParam::release(this->source_, std::exchange(held[6], 0), false); },  // beside a free one
+      [&] { run = this->Acquire(1).at; },                                            // a part of it
+      [&] { TypeParam::release(this->source_, run, false); },
+      [&] { TypeParam::resize(this->source_, held[7], 1); },
+      [&] { run = this->Acquire(7, 4).at; },
+      [&] { TypeParam::purge(this->source_, 0, kGranule); },
+  };
+  for (const auto& change : changes) {
+    ASSERT_EQ(0u, ForkAfterEachInstruction(change, in_child, steps)) << "change " << &change - changes;
+    all += steps;
+  }
+  EXPECT_GT(all, 300u) << "no changes have so few instructions";
+}
+#endif
 
 // Every granule of a run carries the mark of its holder: an overlap would show.
 TYPED_TEST(SourceContract, RunsNeverOverlap) {

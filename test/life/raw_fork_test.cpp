@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A child that no fork handler is told of, by clone(2) or _Fork(3), of a process that never had a thread: nobody but
-// its one thread can hold a lock of the heap, so the child's heap works, whatever the parent did before.
+// A child that no fork handler is told of, by clone(2) or _Fork(3). Where the process never had a thread, nobody but
+// its one thread can hold a lock of the heap. Where it had some, and has none left, our purger may be anywhere: the
+// child finds out, and its heap works, and so does everything that the parent gave it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "life/scene.hpp"
+#include "returns/patience.hpp"
 #include "returns/tasks.hpp"
 #include "support/heap_api.hpp"
+#include "support/raw_fork.hpp"
 
 namespace hz_test {
 namespace {
 
-constexpr unsigned kForks = 40;
+constexpr unsigned kForks = 20, kForksBesidePurger = 150;
 constexpr unsigned kBlocks = 20'000;
 
 void* blocks[kBlocks];
@@ -34,7 +36,31 @@ void Empty() {
   for (void* block : blocks) api::Free(block);
 }
 
-template <class Fork>
+using Fork = pid_t (*)();
+Fork By_Fork() { return reinterpret_cast<Fork>(dlsym(RTLD_DEFAULT, "_Fork")); }  // since glibc 2.34
+
+// All classes and a huge block; what is handed out twice does not keep what was written.
+void UseTheHeap() {
+  constexpr unsigned kMany = 150;
+  static unsigned char* held[kMany];
+  static std::size_t sizes[kMany];
+  for (unsigned round = 0; round < 2; ++round) {
+    for (unsigned i = 0; i < kMany; ++i) {
+      sizes[i] = i == 0 ? std::size_t{5} << 20 : 16 + i * (round + 1) * 167 % 40'000;
+      held[i] = static_cast<unsigned char*>(api::Malloc(sizes[i]));
+      Require(held[i] != nullptr, "there is memory in the child");
+      std::memset(held[i], static_cast<int>(i % 251), sizes[i]);
+    }
+    for (unsigned i = 0; i < kMany; ++i) {
+      for (std::size_t at = 0; at < sizes[i]; at += sizes[i] / 7 + 1)
+        Require(held[i][at] == i % 251, "no block of the child's was handed out twice");
+      api::Free(held[i]);
+    }
+  }
+}
+
+void ExpectWholeChild(pid_t child) { Require(ExitCodeOf(child) == 7, "its heap works"); }
+
 void ForkAgainAndAgain(Fork fork_here) {
   for (unsigned number = 0; number < kForks; ++number) {
     Fill();
@@ -44,26 +70,64 @@ void ForkAgainAndAgain(Fork fork_here) {
     if (child == 0) {
       alarm(20);
       if (number % 2 != 0) Empty();
-      for (std::size_t size = 16; size < 300'000; size *= 2) api::Free(api::Malloc(size));
+      UseTheHeap();
       _exit(7);
     }
-    int status = 0;
-    Require(child > 0 && waitpid(child, &status, 0) == child, "there is a child");
-    Require(WIFEXITED(status) && WEXITSTATUS(status) == 7, "its heap works");
+    ExpectWholeChild(child);
     if (number % 2 != 0) Empty();
   }
 }
 
-const Scene by_clone("ForkByClone", [] {
-  ForkAgainAndAgain([] { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr)); });
-});
+// Threads that use the heap, so that the purger starts, and end. What they leave, and what this one frees, is what it
+// works at while this one forks, sooner or later after that.
+void LetThreadsComeAndGo() {
+  std::vector<std::thread> crew;
+  for (unsigned i = 0; i < 3; ++i) {
+    crew.emplace_back([] {
+      void* mine[2000];
+      for (void*& block : mine) {
+        block = api::Malloc(4000);
+        std::memset(block, 1, 4000);
+      }
+      for (void* block : mine) api::Free(block);
+    });
+  }
+  for (std::thread& thread : crew) thread.join();
+}
+
+void ForkBesideThePurger() {
+  const Fork by_fork = By_Fork();
+  unsigned beside = 0;
+  for (unsigned number = 0; number < kForksBesidePurger; ++number) {
+    Fill();
+    if (number % 10 == 0) LetThreadsComeAndGo();
+    if (number % 2 == 0) Empty();
+    SleepFor(0.0001 * (number * 37 % 101));
+    if (Purger() != 0) ++beside;
+    const pid_t child = by_fork != nullptr && number % 4 < 2 ? by_fork() : ForkByClone();
+    if (child == 0) {
+      alarm(20);
+      if (number % 2 != 0) Empty();
+      UseTheHeap();
+      if (number % 3 == 0) std::thread(&UseTheHeap).join();
+      if (number % 5 == 0) api::Trim();
+      _exit(7);
+    }
+    ExpectWholeChild(child);
+    if (number % 2 != 0) Empty();
+  }
+  Require(beside > kForksBesidePurger / 4, "the purger was there");
+}
+
+const Scene by_clone("ForkByClone", [] { ForkAgainAndAgain(&ForkByClone); });
 const Scene by_fork("ForkBy_Fork", [] {
-  auto* const fork_alone = reinterpret_cast<pid_t (*)()>(dlsym(RTLD_DEFAULT, "_Fork"));
-  if (fork_alone != nullptr) ForkAgainAndAgain(fork_alone);  // since glibc 2.34
+  if (By_Fork() != nullptr) ForkAgainAndAgain(By_Fork());
 });
+const Scene beside_purger("ForkBesideThePurger", [] { ForkBesideThePurger(); });
 
 TEST(RawFork, ByClone) { ExpectScene("ForkByClone", 0); }
 TEST(RawFork, By_Fork) { ExpectScene("ForkBy_Fork", 0); }
+TEST(RawFork, BesideThePurger) { ExpectScene("ForkBesideThePurger", 0); }
 
 }  // namespace
 }  // namespace hz_test

@@ -30,6 +30,7 @@ struct Box {
   static std::size_t purge(Global&, std::size_t, std::size_t);
 #endif
   static void free_locks(Global&);
+  static void make_whole(Global&);
   static void note_seam(Global&, std::uintptr_t);
   static bool in_pieces(Global&, std::uintptr_t);
   static std::size_t piece(Global&, std::uintptr_t, std::size_t);

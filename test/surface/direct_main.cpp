@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "hakozuna/hakozuna.h"
-#include "support/children_under_tsan.hpp"
 #include "support/line.hpp"
+#include "support/tsan_options.hpp"
 
 namespace {
 

@@ -177,6 +177,28 @@ TEST_F(SpanPoolTest, BitsOfSlotsOf128BytesTake64BytesAGranule) {
     EXPECT_EQ(table_.bytes() + (7 * 8 + w) * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, w)));
 }
 
+// As a change that was cut off may leave them: what is counted or linked wrongly, where the lock is held.
+TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
+  const Bin bin = hz::scan_bin(5000), other = hz::scan_bin(100);
+  for (std::uint32_t row = 1; row <= 3; ++row) SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
+  SpanPool::adopt(*pool_, SpanAt(4), other, 0, true);
+  void* slots[kMost];
+  const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 0, slots, 5);
+  SpanPool::give(*pool_, bin, slots, 2);
+  SpanPool::Span& span = pool_->spans[(taken.span - kBase) >> hz::kGranuleShift];
+  span.home = 4;
+  span.next = span.previous = 1;
+  pool_->spans[2].listed = false;
+  pool_->of_bin[bin].first = 3;
+  pool_->of_bin[bin].lock.lock();
+  SpanPool::make_whole(*pool_, [](auto visit) {
+    for (std::uint32_t row = 1; row < kGranules; ++row) visit(row);
+  });
+  EXPECT_TRUE(pool_->of_bin[bin].lock.try_lock()) << "it is free";
+  for (std::uint32_t row = 1; row <= 3; ++row) ExpectInvariants(row, bin);
+  ExpectInvariants(4, other);
+}
+
 TEST_F(SpanPoolTest, HomeComesBeforeCarving) {
   const Bin bin = hz::scan_bin(1024);
   SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);

@@ -82,6 +82,15 @@ struct MagazineDepot {
     for (Shard& shard : g.of_cpu) shard.store.shrink();
   }
 
+  // In a child that another thread's change was cut off in: what it was at is lost.
+  static void make_whole(Global& g) {
+    for (Shard& shard : g.of_cpu) {
+      shard.store.make_whole();
+      for (Bin bin = 1; bin < kBins; ++bin)
+        if (shard.of_bin[bin].lock.reset()) shard.of_bin[bin].first = nullptr;
+    }
+  }
+
  private:
   static std::atomic<std::uint64_t>& word_of(Shard& shard, Bin bin) { return shard.waiting[bin / 64]; }
   static std::uint64_t bit_of(Bin bin) { return std::uint64_t{1} << bin % 64; }

@@ -149,6 +149,22 @@ struct BasicSpanPool {
     return count;
   }
 
+  // In a child that another thread's change was cut off in: the classes whose locks were held count their slots again.
+  // `for_each_row` visits all granules that were ever used.
+  template <class ForEachRow>
+  static void make_whole(Global& g, ForEachRow for_each_row) {
+    bool cut[kBins] = {}, any = false;
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      cut[bin] = g.of_bin[bin].lock.reset();
+      if (cut[bin]) g.of_bin[bin].first = 0;
+      any |= cut[bin];
+    }
+    if (!any) return;
+    for_each_row([&](std::size_t row) {
+      if (cut[g.spans[row].bin]) count_again(g, static_cast<std::uint32_t>(row));
+    });
+  }
+
   // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
     const volatile Span& span = g.spans[row_of(g, start)];
@@ -240,13 +256,24 @@ struct BasicSpanPool {
     return end < slots ? static_cast<unsigned>(end) : slots;
   }
 
+  static unsigned bits_of(Global& g, std::uint32_t row) {
+    unsigned bits = 0;
+    for (std::size_t w = 0; w < Bits::kWords; ++w)
+      bits += static_cast<unsigned>(__builtin_popcountll(g.bits.word(row, w)));
+    return bits;
+  }
+  static void count_again(Global& g, std::uint32_t row) {
+    Span& span = g.spans[row];
+    span.home = static_cast<std::uint16_t>(bits_of(g, row));
+    span.listed = false;
+    if (span.home != 0 || span.carved != bin_slots(span.bin)) link(g, row);
+    check(g, row);
+  }
+
   static void check(Global& g, std::uint32_t row) {
     if constexpr (kDebug) {
       const Span& span = g.spans[row];
-      unsigned bits = 0;
-      for (std::size_t w = 0; w < Bits::kWords; ++w)
-        bits += static_cast<unsigned>(__builtin_popcountll(g.bits.word(row, w)));
-      hz::check(bits == span.home && span.home <= span.carved && span.carved <= bin_slots(span.bin));
+      hz::check(bits_of(g, row) == span.home && span.home <= span.carved && span.carved <= bin_slots(span.bin));
       hz::check(span.listed == (span.home != 0 || span.carved != bin_slots(span.bin)));
     }
   }

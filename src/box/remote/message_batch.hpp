@@ -128,6 +128,17 @@ struct MessageBatch {
     }
     g.store.shrink();
   }
+  // In a child that another thread's change was cut off in: what an owner had taken in is lost, if it was that.
+  static void make_whole(Global& g, unsigned owners) {
+    g.store.make_whole();
+    for (unsigned owner = 0; owner < owners; ++owner) {
+      Inbox* inbox = g.inboxes.find(owner);
+      if (inbox == nullptr || !inbox->lock.reset()) continue;
+      for (std::atomic<Crate*>& crates : inbox->adopted) crates.store(nullptr, std::memory_order_relaxed);
+      inbox->spare = nullptr;
+      inbox->spares = 0;
+    }
+  }
   static std::size_t metadata_bytes(const Global& g) { return g.store.bytes() + g.inboxes.chunk_bytes(); }
 
   // Entries of a place are chained through a small hash table; a parcel takes them out, at most a crate full.

@@ -167,6 +167,19 @@ struct Arena {
     g.lock.reset();
     g.leaving = 0;
   }
+  static void make_whole(Global& g) {
+    g.leaving = 0;
+    if (!g.lock.reset()) return;
+    g.dirty.store(0, std::memory_order_relaxed);
+    g.runs.lose_lists();
+    for_each_row(g, [&](std::size_t row) { g.runs.lose(row); });
+  }
+  // Of all granules that were ever used.
+  template <class Visit>
+  static void for_each_row(const Global& g, Visit visit) {
+    for (unsigned i = 0; i < g.plan.stretches(); ++i)
+      for (std::size_t row = g.plan.stretch(i).begin; row < g.plan.stretch(i).top; ++row) visit(row);
+  }
 
  private:
   static std::uint32_t row_of(const Global& g, std::uintptr_t address) {

@@ -69,6 +69,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::answers(g, milliseconds) } -> std::same_as<bool>;       // within that time, also to who may hold its lock
   { S::purge(g, bytes, bytes) } -> std::same_as<std::size_t>;  // keep so much dirty, purge so much; what was purged
   { S::free_locks(g) } -> std::same_as<void>;                  // in the child of a fork
+  { S::make_whole(g) } -> std::same_as<void>;                  // the same, if no fork hook was called
 };
 
 }  // namespace hz

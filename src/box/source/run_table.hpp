@@ -123,6 +123,17 @@ struct RunTable {
     return count;
   }
 
+  // Forgets all free runs, in whatever state they are: their rows look as if in use by nobody. The first of two steps;
+  // the second is lose() for all rows that were ever used.
+  void lose_lists() {
+    for (unsigned i = 0; i < kLists; ++i) dirty_runs[i] = clean_runs[i] = {};
+  }
+  void lose(std::size_t row) {
+    if (rows[row].state != State::kFree) return;
+    rows[row].state = State::kUsed;
+    rows[row].head = 0;
+  }
+
   // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
   std::uint32_t oldest_dirty() const {
     for (unsigned i = kLists; i-- > 0;) {
