@@ -179,7 +179,7 @@ TEST_F(SpanPoolTest, BitsOfSlotsOf128BytesTake64BytesAGranule) {
 
 // As a change that was cut off may leave them: what is counted or linked wrongly, where the lock is held.
 TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
-  const Bin bin = hz::scan_bin(5000), other = hz::scan_bin(100);
+  const Bin bin = hz::scan_bin(500), other = hz::scan_bin(100);
   for (std::uint32_t row = 1; row <= 3; ++row) SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
   SpanPool::adopt(*pool_, SpanAt(4), other, 0, true);
   void* slots[kMost];
