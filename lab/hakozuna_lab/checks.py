@@ -53,24 +53,30 @@ class Lane:
 
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
-# what the lane changes, and the release lane has all of it. Every line runs all of its tests in one preset or another,
-# and what is quick in most.
+# what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most. What the
+# direct API shows of whole processes, preload shows as well; sanitizers watch it. A sample is a part of all.
+SHOWN_ELSEWHERE = (
+    r"^((returns|life)\.[^.]+\.direct\.|stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)|returns\..*\.matrix\.sample$)"
+)
+# One thread only, and hundreds of short processes.
+NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
 FULL = (
-    Lane("release", long_lines=("hakozuna", "hz3", "hz8")),
+    Lane("release", long_lines=("hakozuna", "hz3", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(
         "release-clang",
         folders=("unit", "contract", "reject", "surface", "death", "golden", "package", "returns", "life"),
         long_lines=("hz4", "hz3-fast"),
+        without=SHOWN_ELSEWHERE,
     ),
-    # Of the real programs those that ask most of our heap.
+    # The line that no sanitizer watches. Of the real programs those that ask most of our heap.
     Lane(
         "debug",
         folders=("contract", "model", "stress", "fault", "preload"),
-        lines=("hz4", "hz3-fast"),
-        without=r"preload\..*\.(clang|cpython|gcc|gdb|go|java|node|rust)$",
+        lines=("hz3-fast",),
+        without=r"^preload\..*\.(clang|cpython|gcc|gdb|go|java|node|rust)$",
     ),
     Lane("asan", lines=("hakozuna", "hz4", "hz8")),
-    Lane("tsan", lines=("hakozuna", "hz4", "hz8")),
+    Lane("tsan", lines=("hakozuna", "hz4", "hz8"), without=NOTHING_FOR_TSAN),
 )
 
 

@@ -113,26 +113,29 @@ struct State {
 
   struct Local;
 
-  // The highest of a thread's own `taken` in this window of time and the one before.
+  // The highest of a thread's own `taken`, in this window and the one before. A window lasts until the thread has taken
+  // as much as was its highest once more: who only frees forgets nothing, however slowly he goes on.
   struct Lately {
-    static constexpr std::ptrdiff_t kLeast = 4 * kMiB;
+    static constexpr std::ptrdiff_t kLeast = 2 * kMiB;
     static constexpr std::ptrdiff_t kShare = 8;
-    static constexpr std::uint64_t kWindowMilliseconds = 250;
 
     std::ptrdiff_t high = 0, before = 0;  // never negative
-    std::uint64_t began = 0;
+    std::ptrdiff_t turnover = 0;          // taken in this window
 
     std::size_t most() const { return static_cast<std::size_t>(high > before ? high : before); }
+
+    void took(std::size_t bytes, std::ptrdiff_t taken) {
+      turnover += static_cast<std::ptrdiff_t>(bytes);
+      if (taken > high) high = taken;
+    }
 
     // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment ago. Half a
     // bin more it frees without coming to the boundary again.
     bool emptied(std::ptrdiff_t taken, std::size_t cached) {
-      const std::uint64_t now = os::milliseconds();
-      if (now - began >= kWindowMilliseconds) {
-        const std::ptrdiff_t some = taken > 0 ? taken : 0;
-        before = now - began >= 2 * kWindowMilliseconds && began != 0 ? some : high;
-        high = some;
-        began = now;
+      if (turnover >= high) {
+        before = high;
+        high = taken > 0 ? taken : 0;
+        turnover = 0;
       }
       const auto was = static_cast<std::ptrdiff_t>(most()), in_bins = static_cast<std::ptrdiff_t>(cached);
       const std::ptrdiff_t few = was / kShare, unseen = in_bins / 2 < few ? in_bins / 2 : few;
@@ -173,7 +176,7 @@ struct State {
 
     void took(std::size_t bytes) {
       taken += static_cast<std::ptrdiff_t>(bytes);
-      if (taken > lately.high) lately.high = taken;
+      lately.took(bytes, taken);
     }
     void gave(std::size_t bytes) { taken -= static_cast<std::ptrdiff_t>(bytes); }
   };

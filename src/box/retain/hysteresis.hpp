@@ -41,7 +41,7 @@ template <class Footprint>
 struct BasicHysteresis : Footprint {
   static constexpr std::size_t kBusy = 2, kEmptied = 8, kSparse = 32, kLooks = 5;
   static constexpr std::size_t kSmall = 512, kFew = 4 * kMiB;
-  static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
+  static constexpr std::size_t kSmallProcess = 2 * kMiB;  // is never emptied
   static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
   struct Global {
