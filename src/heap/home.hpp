@@ -68,10 +68,11 @@ struct Home {
   }
   static void purge_if_due(Thread& t, std::size_t least = 0) {
     if (Source::dirty_bytes(S::global.source) <= Retain::dirty_limit(S::global.retain)) return;
+    if (!Retain::may_purge(S::global.retain)) return;
     // Whoever empties itself without a purger may never come here again.
     const bool last = !Retain::attended(S::global.retain) && Retain::emptied(S::global.retain);
     const std::size_t most = last ? SIZE_MAX : least > kPurgedAtOnce ? least : kPurgedAtOnce;
-    purge(t, Retain::dirty_target(S::global.retain), most);
+    Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain), most));
   }
 
   // Whether a slot of the class lies there; any pointer may be asked about.

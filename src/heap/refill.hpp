@@ -95,6 +95,7 @@ struct Boundary {
     if (HZ_LIKELY(S::global.aided.load(std::memory_order_relaxed))) return false;
     const std::size_t cached = t.capacity_bytes + Remote::outbox_bytes(t.remote);
     if (!Retain::emptied(S::global.retain) && !t.lately.emptied(t.taken, cached)) return false;
+    if (!Retain::may_purge(S::global.retain)) return false;
     if (cached != 0) {
       give_up(t, true);
       for (Bin bin = 1; bin < kBins; ++bin) Front::set_capacity(t.front, bin, 0);

@@ -116,7 +116,7 @@ struct State {
   // The highest of a thread's own `taken`, in this window and the one before. A window lasts until the thread has taken
   // as much as was its highest once more: who only frees forgets nothing, however slowly he goes on.
   struct Lately {
-    static constexpr std::ptrdiff_t kLeast = 2 * kMiB;
+    static constexpr std::ptrdiff_t kLeast = 4 * kMiB;
     static constexpr std::ptrdiff_t kShare = 8;
 
     std::ptrdiff_t high = 0, before = 0;  // never negative

@@ -26,6 +26,8 @@ struct Box {
   static bool must_go(const Global&);
   static std::size_t dirty_limit(const Global&);
   static std::size_t dirty_target(const Global&);
+  static bool may_purge(const Global&);
+  static void purged(Global&, std::size_t);
   static Unneeded unneeded(Global&, std::size_t, bool);
   static bool emptied(const Global&);
   static std::size_t out_bytes(const Global&);

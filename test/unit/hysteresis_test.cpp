@@ -132,11 +132,27 @@ TEST(Hysteresis, EmptiedAreAlsoAFewLiveBytesInManySpans) {
 
 TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
   Hysteresis::Global g;
-  Hysteresis::span_used(g, Hysteresis::kSmallProcess);
+  Hysteresis::span_used(g, Hysteresis::kFewSpans);
   Hysteresis::slots_out(g, Hysteresis::kSmallProcess);
   StopTheClock(g);
   Hysteresis::slots_home(g, Hysteresis::kSmallProcess, 64);
   EXPECT_FALSE(Hysteresis::emptied(g));
+}
+
+// All at once if it was there for a while; not again before it can have been written once more.
+TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
+  constexpr std::size_t kAll = hz::kGiB;  // some 400 ms
+  Hysteresis::Global g;
+  Hysteresis::slots_out(g, kAll);
+  Hysteresis::slots_home(g, kAll, 64);
+  for (unsigned part = 0; part < 4; ++part) {
+    EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
+    Hysteresis::purged(g, kAll / 4);
+  }
+  Hysteresis::purged(g, kAll / 4);
+  EXPECT_FALSE(Hysteresis::may_purge(g));
+  Hysteresis::attend(g, true);
+  EXPECT_TRUE(Hysteresis::may_purge(g)) << "a purger looks after it";
 }
 
 TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {

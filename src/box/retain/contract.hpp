@@ -42,6 +42,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::must_go(seen) } -> std::same_as<bool>;                // ... so many that even their owner is to lose some
   { R::dirty_limit(seen) } -> std::same_as<std::size_t>;     // purge when free dirty memory exceeds this ...
   { R::dirty_target(seen) } -> std::same_as<std::size_t>;    // ... until it is down to that
+  { R::may_purge(seen) } -> std::same_as<bool>;              // it is not too soon after ...
+  { R::purged(g, bytes) } -> std::same_as<void>;             // ... so much was purged
   { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;  // of loose and so much dirty; at each beat; all idle?
   { R::emptied(seen) } -> std::same_as<bool>;                // the program holds little of what it held a moment ago
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;

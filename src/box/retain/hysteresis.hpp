@@ -16,8 +16,9 @@
 // That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as it is
 // freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the largest block of up to
 // kMostBlock that came home: a program turns such blocks over without page faults (the same rule as the C library's
-// dynamic M_TRIM_THRESHOLD). The same holds where live has not come near half of recent for
-// kQuietMilliseconds, with the usual floor.
+// dynamic M_TRIM_THRESHOLD). Nor does it give back faster than kBytesPerMicrosecond: whoever frees faster than that
+// never wrote what he had, and would pay for the pages alone. The same holds where live has not come near half of
+// recent for kQuietMilliseconds, with the usual floor.
 #pragma once
 
 #include <atomic>
@@ -34,14 +35,16 @@ struct UsualFootprint {
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
   static constexpr std::size_t kAloneFloor = kMiB;
-  static constexpr std::size_t kBlocks = 2;  // so many of the largest; 0: none
+  static constexpr std::size_t kBlocks = 2;                  // so many of the largest; 0: none
+  static constexpr std::size_t kBytesPerMicrosecond = 2560;  // half of what a core writes to new pages; 0: any
 };
 
 template <class Footprint>
 struct BasicHysteresis : Footprint {
   static constexpr std::size_t kBusy = 2, kEmptied = 8, kSparse = 32, kLooks = 5;
   static constexpr std::size_t kSmall = 512, kFew = 4 * kMiB;
-  static constexpr std::size_t kSmallProcess = 2 * kMiB;  // is never emptied
+  static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
+  static constexpr std::size_t kFewSpans = 2 * kMiB;
   static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
   struct Global {
@@ -55,6 +58,7 @@ struct BasicHysteresis : Footprint {
     std::atomic<std::size_t> alone_floor{Footprint::kAloneFloor};
     std::atomic<std::size_t> largest{0};                      // block that came home
     std::atomic<bool> has_purger{false};                      // at work
+    std::atomic<std::uint64_t> purge_not_before{0};           // in microseconds
     std::size_t least_loose = 0, least_dirty = 0, looks = 0;  // the purger's own: at its looks so far
   };
 
@@ -109,6 +113,20 @@ struct BasicHysteresis : Footprint {
     return loose < all - all / 4 ? all - loose : all / 4;
   }
   static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
+  static bool may_purge(const Global& g) {
+    if (Footprint::kBytesPerMicrosecond == 0 || attended(g)) return true;
+    return os::microseconds() >= g.purge_not_before.load(std::memory_order_relaxed);
+  }
+  static void purged(Global& g, std::size_t bytes) {
+    if constexpr (Footprint::kBytesPerMicrosecond != 0) {
+      if (attended(g)) return;
+      // All that the program had may go at once, if it had it for as long as that takes.
+      const std::uint64_t now = os::microseconds(), most = peak_bytes(g) / Footprint::kBytesPerMicrosecond;
+      const std::uint64_t then = g.purge_not_before.load(std::memory_order_relaxed);
+      g.purge_not_before.store((then + most > now ? then : now - most) + bytes / Footprint::kBytesPerMicrosecond,
+                               std::memory_order_relaxed);
+    }
+  }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
     const std::size_t loose = loose_bytes(g);
     const std::size_t floor = g.alone_floor.load(std::memory_order_relaxed);
@@ -122,8 +140,8 @@ struct BasicHysteresis : Footprint {
   // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is cached
   // keeps one of them.
   static bool emptied(const Global& g) {
-    const std::size_t was = recent(g), spans = g.spans.load(std::memory_order_relaxed), busy = busy_bytes(g);
-    return (was > kSmallProcess && busy < was / kEmptied) || (spans > kSmallProcess && busy < spans / kSparse);
+    const std::size_t was = recent(g), spans = g.spans.load(std::memory_order_relaxed);
+    return (was > kSmallProcess && busy_bytes(g) < was / kEmptied) || (spans > kFewSpans && live(g) < spans / kSparse);
   }
 
   static std::size_t busy_bytes(const Global& g) {
