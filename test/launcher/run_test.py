@@ -51,6 +51,20 @@ class ExitCodes(unittest.TestCase):
     def test_line_without_a_name(self):
         self.expect(125, "run", "--line")
 
+    def test_completion_of_commands_options_and_lines(self):
+        def completed(*words):
+            script = '. <("$1" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hz; echo "${COMPREPLY[*]}"'
+            command = ["bash", "-c", script, "bash", str(ROOT / "hz"), *words]
+            done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+            self.assertEqual(done.stderr, "")
+            return done.stdout.split()
+
+        self.assertEqual(completed("do"), ["doctor"])
+        self.assertEqual(completed("run", "--mea"), ["--measure"])
+        self.assertEqual(completed("test", "--al"), ["--all"])
+        self.assertLessEqual(set(LINES), set(completed("run", "--line", "")))
+        self.expect(125, "completion", "fish")
+
     def test_nothing_after_dashes(self):
         self.expect(125, "run", "--")
 
