@@ -137,16 +137,29 @@ def find_peers(names: Sequence[str]) -> list[Contender]:
     return list(made.values())
 
 
+COLUMNS = 100
+
+
 def table(all_found: Iterable[Found]) -> Table:
     rows = Table(box=None, pad_edge=False)
-    for title in ("peer", "version", "from", "library", "sha256", "settings", "state"):
+    for title in ("peer", "version", "from", "settings", "state"):
         rows.add_column(title, overflow="fold")
     for found in all_found:
-        digest = peer_build.sha256(found.library)[:12] if found.library else ""
         settings = " ".join(found.peer.settings)
-        library = str(found.library or "")
-        rows.add_row(found.peer.name, found.version, found.source, library, digest, settings, found.lacks or "ready")
+        rows.add_row(found.peer.name, found.version, found.source, settings, found.lacks.partition(":")[0] or "ready")
     return rows
+
+
+def files(all_found: Iterable[Found]) -> list[str]:
+    """What lies where, with the beginning of its SHA-256, or how to get it. A path that is cut is of no use: it stands
+    on a line of its own."""
+    return [
+        f"{found.peer.name:<15} {peer_build.sha256(found.library)[:12]} {found.library}"
+        if found.library
+        else f"{found.peer.name:<15} {found.lacks.partition(':')[2].strip()}"
+        for found in all_found
+        if found.library or ":" in found.lacks
+    ]
 
 
 def get(peer: Peer) -> None:
@@ -170,7 +183,8 @@ def main(names: Sequence[str], build: bool) -> None:
             get(peer)
         except LabError as error:
             failures.setdefault(str(error).removeprefix(f"{peer.name}: "), []).append(peer.name)
-    # As wide as it must be: a path that is cut is of no use, neither on a terminal nor in a file.
-    Console(width=None if sys.stdout.isatty() else 250, highlight=False).print(table(map(find, wanted)))
+    found = [find(peer) for peer in wanted]
+    Console(width=None if sys.stdout.isatty() else COLUMNS, highlight=False).print(table(found))
+    print("\n".join(["", *files(found)]))
     if failures:
         raise LabError("; ".join(f"{' '.join(without)}: {why}" for why, without in failures.items()))
