@@ -166,7 +166,7 @@ struct Heap {
   HZ_INLINE static std::size_t slot_bytes(const void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
     const Bin bin = Route::bin(tag);
-    return HZ_LIKELY(bin - 1 < kLastBin && J::is_live(bin, block)) ? bin_size(bin) : 0;
+    return HZ_LIKELY(bin - 1 < kLastBin && J::fault_of_slot(bin, block) == Fault::kNone) ? bin_size(bin) : 0;
   }
   static void* resized(void* block, std::size_t old_size, std::size_t size) {
     Entered here;

@@ -27,12 +27,6 @@ struct Judge {
     return latest ? Fault::kDoubleFree : Fault::kNone;
   }
 
-  // The same as a question, in fewer instructions where the guard knows.
-  HZ_INLINE static bool is_live(Bin bin, const void* block) {
-    if constexpr (Guard::kProves) return Guard::may_free(S::shared.guard, const_cast<void*>(block), bin);
-    return fault_of_slot(bin, block) == Fault::kNone;
-  }
-
   // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one look each:
   // they may change at any time.
   static bool plausible(Tag tag, const void* block) {
