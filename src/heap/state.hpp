@@ -211,9 +211,10 @@ struct State {
     std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Boundary::thread_budget
     unsigned exit_key = 0;
     bool has_exit_key = false;
-    bool forked = false;                            // this process is the child of one that had a heap
-    std::atomic<std::uint32_t>* process = &always;  // kThisProcess, or whoever looks was cut off: Threads::cut_off
-    unsigned spares = 0;                            // length of `spare`
+    bool forked = false;  // this process is the child of one that had a heap
+    // What is not kThisProcess for a child that no fork hook was called for: see Threads::cut_off.
+    std::atomic<std::atomic<std::uint32_t>*> process{&always};
+    unsigned spares = 0;  // length of `spare`
     std::atomic<bool> fork_hooked{false};
 
     std::atomic<std::uint32_t> purger{kNoPurger};     // waited on

@@ -70,7 +70,7 @@ struct Threads {
   // On every way to a lock. A child of clone(2) or _Fork(3) finds out here that it is one: no hook was called, and our
   // purger, if it had one, may have been anywhere.
   HZ_INLINE static void notice_process() {
-    if (HZ_LIKELY(S::global.process->load(std::memory_order_relaxed) == kThisProcess) || S::tls.forking) return;
+    if (HZ_LIKELY(process_word().load(std::memory_order_relaxed) == kThisProcess) || S::tls.forking) return;
     cut_off();
   }
 
@@ -83,6 +83,10 @@ struct Threads {
   static inline constinit Options options;
 
  private:
+  // Acquire: pairs with build(), which others may be at.
+  HZ_INLINE static std::atomic<std::uint32_t>& process_word() {
+    return *S::global.process.load(std::memory_order_acquire);
+  }
   static constexpr std::uint32_t kAnotherProcess = 0, kThisProcess = S::kThisProcess, kBeingMended = 2;
 
   // All that is ever asked of the system is asked here: later a program may have forbidden itself to ask (doc/life.md,
@@ -96,8 +100,9 @@ struct Threads {
     os::Lock::know_processors(os::usable_cpus());
     if (options.background) os::prepare_barrier();
     if (void* page = os::map_wiped_on_fork()) {
-      g.process = static_cast<std::atomic<std::uint32_t>*>(page);
-      g.process->store(kThisProcess, std::memory_order_relaxed);
+      auto* const word = static_cast<std::atomic<std::uint32_t>*>(page);
+      word->store(kThisProcess, std::memory_order_relaxed);
+      g.process.store(word, std::memory_order_release);  // pairs with process_word()
     }
     if (!Tables<Line>::open(g)) return false;
     join_nobodys(S::shared);
@@ -342,7 +347,7 @@ struct Threads {
     g.aided.store(false, std::memory_order_relaxed);
     Line::Retain::attend(g.retain, false);
     // Release: pairs with cut_off().
-    g.process->store(kThisProcess, std::memory_order_release);
+    process_word().store(kThisProcess, std::memory_order_release);
   }
   static void leave_others_behind(typename S::Global& g) {
     for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
@@ -367,8 +372,8 @@ struct Threads {
     typename S::Global& g = S::global;
     std::uint32_t expected = kAnotherProcess;
     // Acquire and release: threads that the child began before wait for the one that comes first.
-    if (!g.process->compare_exchange_strong(expected, kBeingMended, std::memory_order_acquire)) {
-      while (g.process->load(std::memory_order_acquire) != kThisProcess) os::give_way();
+    if (!process_word().compare_exchange_strong(expected, kBeingMended, std::memory_order_acquire)) {
+      while (process_word().load(std::memory_order_acquire) != kThisProcess) os::give_way();
       return;
     }
     g.threads_lock.reset();

@@ -24,6 +24,7 @@
 #include "support/child.hpp"
 #include "support/pattern.hpp"
 #include "support/sanitizers.hpp"
+#include "support/tsan_options.hpp"
 
 namespace hz_test {
 

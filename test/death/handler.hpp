@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "support/heap_api.hpp"
-#include "support/tsan_options.hpp"
 
 namespace hz_test {
 

@@ -23,6 +23,7 @@
 #include "death/handler.hpp"
 #include "support/child.hpp"
 #include "support/sanitizers.hpp"
+#include "support/tsan_options.hpp"
 
 namespace hz_test {
 namespace {
