@@ -54,9 +54,17 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most. What the
-# direct API shows of whole processes, preload shows as well; sanitizers watch it. A sample is a part of all.
-SHOWN_ELSEWHERE = (
-    r"^((returns|life)\.[^.]+\.direct\.|stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)|returns\..*\.matrix\.sample$)"
+# direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset watch it. A sample is
+# a part of all.
+SHOWN_ELSEWHERE = r"|".join(
+    (
+        r"^(returns|life)\.[^.]+\.direct\.",
+        r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
+        r"^stress\.(hz3|hz8)\.direct\.Revocation/",
+        r"^fault\.[^.]+\.direct\.ShrinkingLimit",
+        r"^model\.",
+        r"^returns\..*\.matrix\.sample$",
+    )
 )
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
