@@ -131,6 +131,37 @@ def ab(
     command.main(request, sys.argv[2:])
 
 
+@app.command()
+def scale(
+    lanes: Annotated[list[str] | None, typer.Argument(help="lanes (guard_r0, guard_r50, main_r0, _r50, _r90)")] = None,
+    lines: Annotated[str, typer.Option(help="our lines, with commas, `all` or `none` (the default line)")] = "",
+    peers: Annotated[str, typer.Option(help="names, with commas; `newest`, `default` or `all` (none)")] = "",
+    peer: Annotated[list[str] | None, typer.Option(help="NAME=LIBRARY, one more peer; may repeat")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="CONTENDER=KEY=VALUE, a setting; may repeat")] = None,
+    threads: Annotated[str, typer.Option(help="numbers of threads, with commas (2,8,32,64)")] = "",
+    warm_up: Annotated[int, typer.Option(min=1, help="calls of each thread before those that are counted")] = 12_000,
+    calls: Annotated[int, typer.Option(min=1, help="of each thread that are counted")] = 4_000,
+    hottest: Annotated[int, typer.Option(min=0, help="cache lines of which the code is named")] = 3,
+    out: Annotated[Path | None, typer.Option(help="file for the tables (bench/results/<time>-scale.md)")] = None,
+) -> None:
+    """Counts what passes between simulated cores: how an allocator would do on a machine with many."""
+    from hakozuna_lab import scale as command
+
+    request = command.Request(
+        lanes or [],
+        words(lines),
+        words(peers),
+        peer or [],
+        env or [],
+        thread_counts(threads),
+        warm_up,
+        calls,
+        hottest,
+        out,
+    )
+    command.main(request, sys.argv[2:])
+
+
 @app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
 def measure(
     program: Annotated[list[str], typer.Argument(help="the program and its arguments")],

@@ -12,6 +12,9 @@ from hakozuna_lab.machine import DISTURBED, CpuTimes, cpu_times, others_share
 from hakozuna_lab.rows import is_clean
 from hakozuna_lab.store import Cell, Results, Run, append
 
+Measure = Callable[[Cell, Contender], dict[str, Any]]  # makes one run
+Clock = Callable[[], CpuTimes]
+
 SCREENING = 3  # rounds after which a setting that another one of the same allocator beat is not run on
 ATTEMPTS = 4  # a run that was disturbed or dirty is repeated up to three times, then kept
 
@@ -37,9 +40,9 @@ class Session:
     """A file of results that is being written. `measure` makes one run; `report` hears of each."""
 
     results: Results
-    measure: Callable[[Cell, Contender], dict[str, Any]]
+    measure: Measure
     report: Callable[[Run], None] = lambda run: None
-    clock: Callable[[], CpuTimes] = cpu_times
+    clock: Clock = cpu_times
     screen: bool = True
     last: dict[tuple[str, str, int], Run] = field(default_factory=dict)
 
@@ -80,32 +83,33 @@ class Session:
     def perform(self, task: Task) -> None:
         while not self.done(task):
             last = self.last_run(task, task.round)
-            run = self.attempt(task, last.attempt + 1 if last else 1)
+            run = attempt(task, last.attempt + 1 if last else 1, self.measure, self.clock)
             append(self.results.path, run)
             self.results.runs.append(run)
             self.last[run.cell, run.contender, run.round] = run
             self.report(run)
 
-    def attempt(self, task: Task, number: int) -> Run:
-        before = self.clock()
-        try:
-            record = self.measure(task.cell, task.contender)
-        except RunError as error:
-            record = {"failed": str(error)}
-        share = others_share(before, self.clock())
-        return Run(
-            kind=task.cell.kind,
-            cell=task.cell.id,
-            contender=task.contender.name,
-            round=task.round,
-            attempt=number,
-            others_share=round(share, 4),
-            disturbed=share > DISTURBED,
-            record=record,
-        )
-
     def repeated(self) -> int:
         return sum(run.attempt > 1 for run in self.results.runs)
+
+
+def attempt(task: Task, number: int, measure: Measure, clock: Clock = cpu_times) -> Run:
+    before = clock()
+    try:
+        record = measure(task.cell, task.contender)
+    except RunError as error:
+        record = {"failed": str(error)}
+    share = others_share(before, clock())
+    return Run(
+        kind=task.cell.kind,
+        cell=task.cell.id,
+        contender=task.contender.name,
+        round=task.round,
+        attempt=number,
+        others_share=round(share, 4),
+        disturbed=share > DISTURBED,
+        record=record,
+    )
 
 
 def stayed_dirty(run: Run) -> bool:
