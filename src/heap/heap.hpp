@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "heap/boundary.hpp"
 #include "heap/huge.hpp"
 #include "heap/judge.hpp"
 #include "heap/purger.hpp"
@@ -143,7 +144,9 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     if (block == nullptr || !J::plausible(tag, block)) return 0;
     const Bin bin = Route::bin(tag);
-    return bin == kHugeBin ? H::usable_size(block) : bin_size(bin);
+    if (bin != kHugeBin) return bin_size(bin);
+    Threads<Line>::notice_process();
+    return H::usable_size(block);
   }
 
   static bool owns(const void* at) {
@@ -158,7 +161,7 @@ struct Heap {
     Threads<Line>::collect_leftovers();
     Revocation<Line>::revoke_others();
     Entered here;
-    return B::reclaim(here.thread(), pad) != 0;
+    return Reclaim<Line>::reclaim(here.thread(), pad) != 0;
   }
 
  private:
@@ -265,7 +268,10 @@ struct Heap {
     free(block);  // reports where there is no block
   }
   static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, unsigned slack) {
-    if (bin == kHugeBin) return H::fits(block, size, slack != kExact);
+    if (bin == kHugeBin) {
+      Threads<Line>::notice_process();
+      return H::fits(block, size, slack != kExact);
+    }
     const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
     return asked <= bin && bin <= asked + slack;
   }

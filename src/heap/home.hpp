@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The way home: from loose slots to their spans, from empty spans to the source, from free pages to the system; and the
-// look at every slot on its way. The lower half of the boundary: called by refill.hpp, and by huge blocks when they go.
+// look at every slot on its way. The lower half of the boundary: called by boundary.hpp, by what lies between, and by
+// huge blocks when they go.
 #pragma once
 
 #include "heap/faults.hpp"
@@ -66,13 +67,21 @@ struct Home {
     }
     return purged;
   }
+  // Whether, with so many bytes more, more would be dirty than may. What others free is dirty at once, and told later:
+  // whoever says yes has looked.
+  static bool too_dirty(Thread& t, std::size_t more) {
+    const std::size_t dirty = Source::dirty_bytes(S::global.source) + more;
+    if (HZ_LIKELY(dirty <= Retain::dirty_limit(S::global.retain, t.retain))) return false;
+    Retain::look(S::global.retain, t.retain);
+    return dirty > Retain::dirty_limit(S::global.retain, t.retain);
+  }
   static void purge_if_due(Thread& t, std::size_t least = 0) {
-    if (Source::dirty_bytes(S::global.source) <= Retain::dirty_limit(S::global.retain)) return;
+    if (!too_dirty(t, 0)) return;
     if (!Retain::may_purge(S::global.retain)) return;
     // Whoever empties itself without a purger may never come here again.
-    const bool last = !Retain::attended(S::global.retain) && Retain::emptied(S::global.retain);
+    const bool last = !Retain::attended(S::global.retain) && Retain::emptied(t.retain);
     const std::size_t most = last ? SIZE_MAX : least > kPurgedAtOnce ? least : kPurgedAtOnce;
-    Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain), most));
+    Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain, t.retain), most));
   }
 
   // Whether a slot of the class lies there; any pointer may be asked about.
@@ -87,7 +96,7 @@ struct Home {
 
   static void go_home(Thread& t, Bin bin, void** slots, unsigned count) {
     const Given given = Pool::give(S::shelves.pool, bin, slots, count);
-    Retain::slots_home(S::global.retain, given.kept * bin_size(bin), bin_size(bin));
+    Retain::slots_home(t.retain, given.kept * bin_size(bin), bin_size(bin));
     for (std::uintptr_t span = given.emptied; span != 0;) {
       const std::uintptr_t next = Pool::next_emptied(S::shelves.pool, span);
       retire(t, bin, span);
@@ -99,7 +108,7 @@ struct Home {
   static void retire(Thread& t, Bin bin, std::uintptr_t span) {
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
     Source::release(S::global.source, span, false);
-    Retain::span_retired(S::global.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
+    Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanRetired, 1);
   }
 

@@ -5,7 +5,7 @@
 // where there are none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
-#include "heap/thread.hpp"
+#include "heap/reclaim.hpp"
 
 namespace hz {
 
@@ -27,7 +27,7 @@ struct Huge {
     Demand demand = {.instead_of = instead_of};
     Run run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
     if (run.at == 0) {
-      Boundary<Line>::reclaim(t, 0);
+      Reclaim<Line>::reclaim(t, 0);
       demand.insists = true;
       run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
       if (run.at == 0) return nullptr;
@@ -53,7 +53,7 @@ struct Huge {
   static void free(Thread& t, void* block) {
     const std::size_t bytes = usable_size(block);
     leave(t, address(block), bytes);
-    release(block, bytes);
+    release(t, block, bytes);
     Home<Line>::purge_if_due(t);
   }
 
@@ -62,7 +62,6 @@ struct Huge {
   static bool cleared(void* block) { return os::purge(block, usable_size(block)); }
 
   static std::size_t usable_size(const void* block) {
-    Threads<Line>::notice_process();  // asked before a crossing, too
     return Source::granules(S::global.source, address(block)) << kGranuleShift;
   }
 
@@ -81,10 +80,10 @@ struct Huge {
     if (bytes < old_bytes) os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
     if (Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) {
       if (bytes > old_bytes) {
-        Retain::slots_out(S::global.retain, bytes - old_bytes);
+        took(t, bytes - old_bytes);
         S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
       } else {
-        Retain::slots_home(S::global.retain, old_bytes - bytes, bytes);
+        gave(t, old_bytes - bytes, bytes);
         S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
         Home<Line>::purge_if_due(t);
       }
@@ -96,24 +95,33 @@ struct Huge {
 
  private:
   // Where a purger will see to it, pages stay for it: a free hands no more than kPurgedAtOnce to the system.
-  static void release(void* block, std::size_t bytes) {
+  static void release(Thread& t, void* block, std::size_t bytes) {
     const bool later = bytes > Home<Line>::kPurgedAtOnce && Retain::attended(S::global.retain);
-    if ((later && !Source::in_pieces(S::global.source, address(block))) || may_stay(block, bytes)) {
+    if ((later && !Source::in_pieces(S::global.source, address(block))) || may_stay(t, block, bytes)) {
       Source::release(S::global.source, address(block), false);
     } else {
       give_back(block, bytes, false);
     }
   }
-  static bool may_stay(const void* block, std::size_t bytes) {
-    return Source::dirty_bytes(S::global.source) + bytes <= Retain::dirty_limit(S::global.retain) &&
-           !Source::in_pieces(S::global.source, address(block));
+  static bool may_stay(Thread& t, const void* block, std::size_t bytes) {
+    return !Home<Line>::too_dirty(t, bytes) && !Source::in_pieces(S::global.source, address(block));
+  }
+
+  // Folded at once: what is freed is dirty at once, and others would purge for it.
+  static void took(Thread& t, std::size_t bytes) {
+    Retain::slots_out(t.retain, bytes);
+    Retain::fold(S::global.retain, t.retain);
+  }
+  static void gave(Thread& t, std::size_t bytes, std::size_t block) {
+    Retain::slots_home(t.retain, bytes, block);
+    Retain::fold(S::global.retain, t.retain);
   }
 
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
 
   static void settle(Thread& t, std::uintptr_t at, std::size_t granules) {
     Route::bind(S::global.route, at, kPage, kHugeBin, kNobody);
-    Retain::slots_out(S::global.retain, granules << kGranuleShift);
+    took(t, granules << kGranuleShift);
     S::global.huge_blocks.fetch_add(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_add(granules << kGranuleShift, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
@@ -140,7 +148,7 @@ struct Huge {
     leave(t, address(block), old_bytes);
     // The old place did not count while both were held: it may keep its pages only where they count for nothing.
     if (by_bytes && Source::has_room(S::global.source)) {
-      release(block, old_bytes);
+      release(t, block, old_bytes);
     } else {
       give_back(block, old_bytes, move.done == old_bytes && !move.copied);
     }
@@ -224,7 +232,7 @@ struct Huge {
   }
   static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
-    Retain::slots_home(S::global.retain, bytes, bytes);
+    gave(t, bytes, bytes);
     S::global.huge_blocks.fetch_sub(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanRetired, 1);

@@ -51,7 +51,7 @@ struct LastLook {
   static bool emptied(Thread& t) {
     const typename S::TryHold hold(t.lock);
     if (!hold.held) return false;
-    if (!t.revoked.peek()) Boundary<Line>::give_up(t, true);
+    if (!t.revoked.peek()) Reclaim<Line>::give_up(t, true);
     for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) Loose<Line>::vacate(t, owner);
     return true;
   }

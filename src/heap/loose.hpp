@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slots that wait loose between threads: for their owner (Remote), or for any thread of it (Central). Retention says
-// how many bytes may; what is more goes home to its spans. Called from the boundary (refill.hpp) with the thread's lock
-// held.
+// how many bytes may; what is more goes home to its spans. Called from the boundary (boundary.hpp) with the thread's
+// lock held.
 #pragma once
 
 #include "heap/home.hpp"
@@ -33,13 +33,56 @@ struct Loose {
   // Into an empty bundle; of an array, at most `want`.
   static void take(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
     collect(t, owner, bin, want, out);
-    if (out.count != 0 || !may_wait(bin)) return;
+    if (out.count == 0) take_waiting(t, owner, bin, want, out);
+  }
+  // What strangers sent.
+  static void collect(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
+    Remote::collect(S::shelves.remote, owner, bin, want, out);
+    if (out.count == 0) return;
+    Observe::count(t.observe, Event::kRemoteCollected, out.count);
+    if constexpr (Remote::kDirect) {
+      arrived(t, bin, out);  // was never counted as loose
+    } else {
+      Retain::loose_taken(t.retain, out.count * bin_size(bin));
+    }
+  }
+  // What threads of the same owner left.
+  static void take_waiting(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
+    if (!may_wait(bin)) return;
     Central::take(S::shelves.central, owner, bin, want, out);
-    if (out.count != 0) Retain::loose_taken(S::global.retain, out.count * bin_size(bin));
-    if constexpr (Remote::kDirect)
-      for (unsigned i = 0; i < out.count; ++i) own(t, bin, out.slots[i]);
+    if (out.count != 0) Retain::loose_taken(t.retain, out.count * bin_size(bin));
+    own(t, bin, out);
   }
 
+  // The same by the magazine; nullptr if none waits.
+  static auto* take_magazine(Thread& t, Bin bin) {
+    auto* full = may_wait(bin) ? Central::take(S::shelves.central, bin) : nullptr;
+    if (full == nullptr) return full;
+    Retain::loose_taken(t.retain, full->count * bin_size(bin));
+    own(t, bin, {full->slots, full->count});
+    return full;
+  }
+  // One with slots, or none: it may wait, or they go home.
+  static void put_magazine(Thread& t, Bin bin, auto* magazine) {
+    if (magazine == nullptr) return;
+    Bundle slots = {magazine->slots, magazine->count};
+    if (may_wait(bin) && Retain::may_wait(S::global.retain, t.retain, bin_size(bin))) {
+      prove_some(t, bin, slots);
+      magazine->count = slots.count;
+      Retain::loose_added(t.retain, slots.count * bin_size(bin));
+      return slots.count != 0 ? Central::give(S::shelves.central, bin, magazine) : give_empty(bin, magazine);
+    }
+    H::go_home(t, bin, slots);
+    give_empty(bin, magazine);
+    relieve(t);
+  }
+  static auto* take_empty(Bin bin) { return Central::take_empty(S::shelves.central, bin); }
+  static void give_empty(Bin bin, auto* magazine) { Central::give_empty(S::shelves.central, bin, magazine); }
+
+  static void own(const Thread& t, Bin bin, const Bundle& slots) {
+    if constexpr (Remote::kDirect)
+      for (unsigned i = 0; i < slots.count; ++i) own(t, bin, slots.slots[i]);
+  }
   // Of a slot that is all of its span: whoever takes it owns it.
   static void own(const Thread& t, Bin bin, const void* slot) {
     Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
@@ -116,10 +159,11 @@ struct Loose {
   // what waits for this thread's owner, although the thread may want it soon. Returns how many slots went.
   static unsigned relieve(Thread& t) {
     constexpr unsigned kMost = 4 * kBatch;
-    if (Retain::loose_bytes(S::global.retain) == 0 || Retain::may_wait(S::global.retain, bin_size(kBins - 1))) return 0;
+    if (Retain::loose_bytes(t.retain) == 0 || Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
+      return 0;
     unsigned room = kMost;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
-    for (unsigned i = 0; Retain::must_go(S::global.retain) && i < kBins && room != 0; ++i)
+    for (unsigned i = 0; Retain::must_go(S::global.retain, t.retain) && i < kBins && room != 0; ++i)
       room = relieve_list(t, t.owner, (at + i) % kBins, room);
     const unsigned all = lists();
     for (unsigned i = 0; i < (all < kLooks ? all : kLooks) && room != 0; ++i) {
@@ -132,11 +176,11 @@ struct Loose {
  private:
   // Whether all of it may wait loose.
   static bool put_where_it_may(Thread& t, Bin bin, Bundle& bundle) {
-    if (may_wait(bin) && Retain::may_wait(S::global.retain, bin_size(bin))) {
+    if (may_wait(bin) && Retain::may_wait(S::global.retain, t.retain, bin_size(bin))) {
       prove_some(t, bin, bundle);
       const unsigned count = bundle.count;
       Central::give(S::shelves.central, t.owner, bin, bundle);
-      Retain::loose_added(S::global.retain, (count - bundle.count) * bin_size(bin));
+      Retain::loose_added(t.retain, (count - bundle.count) * bin_size(bin));
       if (bundle.count == 0) return true;
     }
     return H::go_home(t, bin, bundle), false;
@@ -159,17 +203,6 @@ struct Loose {
   // Of a box without an outbox, slots that are not all of their span do not wait loose: they would change hands and the
   // span its owner not with them.
   static bool may_wait(Bin bin) { return !Remote::kDirect || bin_slots(bin) == 1; }
-
-  static void collect(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
-    Remote::collect(S::shelves.remote, owner, bin, want, out);
-    if (out.count == 0) return;
-    Observe::count(t.observe, Event::kRemoteCollected, out.count);
-    if constexpr (Remote::kDirect) {
-      arrived(t, bin, out);  // was never counted as loose
-    } else {
-      Retain::loose_taken(S::global.retain, out.count * bin_size(bin));
-    }
-  }
 
   // Those who call relieve afterwards: two buffers would be too much for a small stack. Whether they have to.
   HZ_SLOW static bool pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {

@@ -19,14 +19,14 @@ struct Purger {
   using S = State<Line>;
   using Thread = typename S::Thread;
   using Hold = typename S::Hold;
-  using B = Boundary<Line>;
+  using Crossing = typename S::Crossing;
   using Retain = typename Line::Retain;
   using Background = typename Line::Background;
   using Source = typename Line::Source;
 
   // From malloc's slow path, without a lock.
   static void start_if_worth() {
-    if (HZ_LIKELY(!Background::worth(least_held())) || there_is_one()) return;
+    if (HZ_LIKELY(there_is_one()) || !Background::worth(least_held())) return;
     if (os::may_have_threads() || S::global.thread_count.load(std::memory_order_relaxed) >= 2) start();
   }
 
@@ -87,6 +87,7 @@ struct Purger {
       const Hold list(S::global.threads_lock);
       const bool still = Background::is_still(ticks_unchanged());
       if (!still && !Background::tidies(number)) return false;
+      fold_books();
       idle = take_back(still);
       Threads<Line>::release_spares();
     }
@@ -106,12 +107,17 @@ struct Purger {
     } else {
       relieve(t);
     }
-    const std::size_t dirty = Source::dirty_bytes(S::global.source);
-    std::size_t keep = dirty > unneeded.dirty ? dirty - unneeded.dirty : 0;
-    if (dirty > Retain::dirty_limit(S::global.retain) && Retain::dirty_target(S::global.retain) < keep)
-      keep = Retain::dirty_target(S::global.retain);
-    const bool purged = purge(t, keep);
+    const bool purged = purge(t, dirty_to_keep(t, unneeded.dirty));
     return idle && !purged && Retain::at_rest(S::global.retain);
+  }
+
+  static std::size_t dirty_to_keep(Thread& t, std::size_t unneeded) {
+    const Crossing crossing(t);
+    const std::size_t dirty = Source::dirty_bytes(S::global.source);
+    const std::size_t target = Retain::dirty_target(S::global.retain, t.retain);
+    const std::size_t needed = dirty > unneeded ? dirty - unneeded : 0;
+    const bool due = dirty > Retain::dirty_limit(S::global.retain, t.retain);
+    return due && target < needed ? target : needed;
   }
 
   static bool strangers_sent() {
@@ -124,13 +130,13 @@ struct Purger {
     const unsigned end = S::global.owners.end();
     for (unsigned owner = 0; owner < end && bytes != 0; ++owner) vacate_owner(t, owner, bytes);
     if constexpr (Line::Remote::kDirect) vacate_owner(t, Line::Remote::kOrphans, bytes);
-    const Hold hold(t.lock);
+    const Crossing crossing(t);
     Loose<Line>::shrink();
   }
   static void vacate_owner(Thread& t, unsigned owner, std::size_t& bytes) {
     for (Bin bin = 1; bin < kBins; ++bin) {
       for (std::size_t gone = 1; gone != 0 && bytes != 0; bytes -= gone < bytes ? gone : bytes) {
-        const Hold hold(t.lock);
+        const Crossing crossing(t);
         gone = Loose<Line>::vacate_some(t, owner, bin);
       }
     }
@@ -141,7 +147,7 @@ struct Purger {
     for (bool some = true; some;) {
       some = false;
       for (unsigned at = 0; at < Loose<Line>::lists(); at += Loose<Line>::kLooks) {
-        const Hold hold(t.lock);
+        const Crossing crossing(t);
         some |= Loose<Line>::relieve(t) != 0;
       }
     }
@@ -150,23 +156,38 @@ struct Purger {
   // Down to `keep` dirty bytes; whether anything went.
   static bool purge(Thread& t, std::size_t keep) {
     for (bool any = false;; any = true) {
-      const Hold hold(t.lock);
+      const Crossing crossing(t);
       if (Home<Line>::purge(t, keep, Home<Line>::kPurgedAtOnce) == 0) return any;
     }
   }
 
-  // Takes back what idle threads cache, and, when the heap has shrunk, what busy ones do: much of it may be of sizes
-  // that they no longer use. Whether all threads are idle, and none has to wait for the next tick. Where there is no
+  // What threads have counted and not folded: who seldom crosses, never would. Who is at the boundary now does so, or
+  // is met at a later tick. With the list's lock.
+  static void fold_books() {
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
+      const typename S::TryHold hold(t->lock);
+      if (hold.held) Retain::fold(S::global.retain, t->retain);
+    }
+  }
+
+  // Takes back what idle threads cache, and what busy ones do when the heap has shrunk, because much of it may be of
+  // sizes that they no longer use, or is sparse, because each slot that they cache may be what keeps a span: of those
+  // some at each tick, in turn. Whether all threads are idle, and none has to wait for the next tick. Where there is no
   // barrier they keep it. With the list's lock.
   static bool take_back(bool still) {
-    const bool aided = S::global.aided.load(std::memory_order_relaxed);
+    typename S::Global& g = S::global;
+    const bool aided = g.aided.load(std::memory_order_relaxed);
+    const bool sparse = Retain::sparse(g.retain, g.huge_bytes.load(std::memory_order_relaxed));
+    const unsigned turns = g.thread_count.load(std::memory_order_relaxed) / kRevokedPerTick + 1;
+    unsigned at = g.busy_turn++;
     bool idle = true;
     unsigned revoked = 0;
-    for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
+    for (Thread* t = g.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
       const bool busy = !still && !Background::is_idle(t->same);
       if (busy) idle = false;
-      if (!aided || !t->hooked || (busy && !has_outgrown(*t))) continue;
+      const bool its_turn = sparse && at++ % turns == 0;
+      if (!aided || !t->hooked.peek() || (busy && !has_outgrown(*t) && !its_turn)) continue;
       if (revoked == kRevokedPerTick) return false;
       if (Revocation<Line>::revoke(*t)) {
         t->highest = 0;

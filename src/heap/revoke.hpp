@@ -24,7 +24,6 @@ struct Revocation {
   using S = State<Line>;
   using Thread = typename S::Thread;
   using Hold = typename S::Hold;
-  using B = Boundary<Line>;
   using H = Home<Line>;
   using Front = typename Line::Front;
   using Guard = typename Line::Guard;
@@ -43,7 +42,7 @@ struct Revocation {
   // nothing to take, if the thread may be gone, or without a barrier.
   static bool revoke(Thread& t) {
     const typename S::TryHold hold(t.lock);
-    if (!hold.held || !t.hooked) return false;
+    if (!hold.held || !t.hooked.peek()) return false;
     auto* const local = t.local.peek();
     if (local == nullptr || t.revoked.peek()) return false;
     local->fast.store(&S::empty, std::memory_order_relaxed);
@@ -51,11 +50,13 @@ struct Revocation {
       local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
       return false;
     }
+    Line::Retain::enter(S::global.retain, t.retain, 1);
     const bool deferring = t.deferring.peek_first();
     take_lists(t);
     t.revoked.set(true);
-    Line::Retain::bins_shrunk(S::global.retain, t.capacity_bytes);
-    if (!deferring) B::send(t, true);
+    Line::Retain::bins_shrunk(t.retain, t.capacity_bytes);
+    if (!deferring) Reclaim<Line>::send(t, true);
+    Line::Retain::leave(S::global.retain, t.retain, 1);
     Line::Observe::count(t.observe, Event::kRevoked, 1);
     return true;
   }
@@ -68,6 +69,17 @@ struct Revocation {
     os::barrier_on_all_threads();
     for (Bin bin = 1; bin < kBins; ++bin) {
       if (lists[bin] != nullptr) settle(t, bin, lists[bin]);
+      take_spare(t, bin);
+    }
+  }
+  // The hot path knows nothing of it.
+  static void take_spare(Thread& t, Bin bin) {
+    if constexpr (FrontOfMagazines<Front>) {
+      auto* const spare = Front::take_spare(t.front, bin);
+      if (spare == nullptr) return;
+      t.taken_back += spare->count * bin_size(bin);
+      H::go_home(t, bin, {spare->slots, spare->count});
+      Loose<Line>::give_empty(bin, spare);
     }
   }
 
@@ -75,7 +87,7 @@ struct Revocation {
     const typename Front::Bundle slots = contents(t, bin, list);
     if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
       t.taken_back += slots.count * bin_size(bin);
-      B::take_home(t, bin, slots);
+      H::go_home(t, bin, slots);
     } else if (!Front::dispute(t.front, bin, list)) {
       Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be in dispute
     }

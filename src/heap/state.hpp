@@ -102,6 +102,8 @@ struct State {
   static_assert(RemoteContract<typename Line::Remote>);
   static_assert(!Line::Remote::kDirect || DirectRemote<typename Line::Remote>);
   static_assert(CentralContract<typename Line::Central>);
+  static_assert(!FrontOfMagazines<typename Line::Front> || CentralOfMagazines<typename Line::Central>,
+                "magazines need a place where they wait");
   static_assert(PoolContract<typename Line::Pool>);
   static_assert(SourceContract<typename Line::Source>);
   static_assert(RetainContract<typename Line::Retain>);
@@ -152,12 +154,11 @@ struct State {
 
     os::Lock lock;  // held by whoever crosses the boundary with this state
     bool alive = false;
-    bool hooked = false;  // we are told of its end, so its storage may be written to until then
     unsigned owner = 0;
-    unsigned denied = 0, victim = 0;  // see Boundary::grow_capacity
-    Bin looked_at = 0;                // see Boundary::look_at_one
+    unsigned denied = 0, victim = 0;  // see Adaptive::grow_capacity
+    Bin looked_at = 0;                // see Adaptive::look_at_one
     std::uint16_t seen[kBins] = {};
-    std::size_t budget = Line::kThreadCacheBytes;  // see Boundary::adapt_budget
+    std::size_t budget = Line::kThreadCacheBytes;  // see Adaptive::adapt_budget
     std::uint64_t verdict_at = 0;
     unsigned loose_batches = 0;      // see Loose::put
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
@@ -165,12 +166,14 @@ struct State {
     std::ptrdiff_t taken = 0;        // bytes that came to it less those that it gave away
     std::size_t taken_back = 0;      // bytes that a revocation sent home; its owner notes them when it comes back
     Lately lately;                   // see Boundary::give_up_if_emptied
-    OwnerWord<Local*> local;         // of the thread while it lives; null for the dead
-    OwnerWord<bool> deferring;       // the owner is at its outbox without the lock
-    OwnerWord<bool> revoked;         // it caches nothing and sees `empty`: see heap/revoke.hpp
-    std::uint64_t signature = 0;     // for the purger: as it looked last ...
-    unsigned same = 0;               // ... how often in a row ...
-    std::size_t highest = 0;         // ... and the most bytes out of spans since its cache was last taken
+    typename Line::Retain::PerThread retain;
+    OwnerWord<Local*> local;      // of the thread while it lives; null for the dead
+    OwnerWord<bool> deferring;    // the owner is at its outbox without the lock
+    OwnerWord<bool> hooked;       // we are told of its end, so its storage may be written to until then
+    OwnerWord<bool> revoked;      // it caches nothing and sees `empty`: see heap/revoke.hpp
+    std::uint64_t signature = 0;  // for the purger: as it looked last ...
+    unsigned same = 0;            // ... how often in a row ...
+    std::size_t highest = 0;      // ... and the most bytes out of spans since its cache was last taken
     Thread* next = nullptr;
     Thread* previous = nullptr;
 
@@ -204,11 +207,12 @@ struct State {
     Owners<Line::Remote::kOwners> owners;
     std::size_t thread_memory = 0;
     std::atomic<unsigned> thread_count{0};  // alive; written under the lock
+    unsigned busy_turn = 0;                 // which busy threads the purger takes from next: see Purger::take_back
 
     std::atomic<bool> open{false};
     std::atomic<bool> counting{false};
     std::atomic<unsigned> sweep_cursor{0};
-    std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Boundary::thread_budget
+    std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Adaptive::thread_budget
     unsigned exit_key = 0;
     bool has_exit_key = false;
     bool forked = false;  // this process is the child of one that had a heap
@@ -264,6 +268,25 @@ struct State {
       if (held && !tls.forking) adopt(lock);
     }
     const bool held;
+  };
+  // The lock of a state for one crossing of the boundary; and its part of retention's books, which is read before and
+  // folded after. They are exact after each crossing where nobody else is at work, and where nobody could fold later.
+  class Crossing {
+   public:
+    explicit Crossing(Thread& t) : thread_(t), hold_(t.lock) {
+      Line::Retain::enter(global.retain, t.retain, sharers());
+    }
+    ~Crossing() { Line::Retain::leave(global.retain, thread_.retain, sharers()); }
+    Crossing(const Crossing&) = delete;
+    Crossing& operator=(const Crossing&) = delete;
+
+   private:
+    unsigned sharers() const {
+      const bool may_wait = global.aided.load(std::memory_order_relaxed) && thread_.local.peek() != nullptr;
+      return may_wait ? global.thread_count.load(std::memory_order_relaxed) : 1;
+    }
+    Thread& thread_;
+    const Hold hold_;
   };
 };
 

@@ -100,9 +100,9 @@ struct Stats {
         for (Thread* t = g.orphans; t != nullptr; t = t->next) add_locked(*t, sums, cached, patience);
       }
       const Look shared(S::shared.lock, patience);
-      add(S::shared, sums, cached);
+      add(S::shared, shared, sums, cached);
       const Look keeper(S::keeper.lock, patience);
-      add(S::keeper, sums, cached);
+      add(S::keeper, keeper, sums, cached);
       cached += Line::Retain::loose_bytes(g.retain);
       out.bytes_held = Line::Retain::out_bytes(g.retain);
       out.bytes_peak = Line::Retain::peak_bytes(g.retain);
@@ -159,9 +159,10 @@ struct Stats {
 
   static void add_locked(Thread& t, std::uint64_t* sums, std::size_t& cached, Patience& patience) {
     const Look hold(t.lock, patience);
-    add(t, sums, cached);
+    add(t, hold, sums, cached);
   }
-  static void add(const Thread& t, std::uint64_t* sums, std::size_t& cached) {
+  static void add(Thread& t, const Look& hold, std::uint64_t* sums, std::size_t& cached) {
+    if (hold.may_walk()) Line::Retain::fold(S::global.retain, t.retain);
     Line::Observe::add_to(t.observe, sums);
     cached += Line::Remote::outbox_bytes(t.remote);
     for (Bin bin = 1; bin < kBins; ++bin) cached += Line::Front::count(t.front, bin) * bin_size(bin);

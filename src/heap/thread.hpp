@@ -5,7 +5,7 @@
 #pragma once
 
 #include "heap/options.hpp"
-#include "heap/refill.hpp"
+#include "heap/reclaim.hpp"
 #include "heap/tables.hpp"
 
 namespace hz {
@@ -15,12 +15,13 @@ struct Threads {
   using S = State<Line>;
   using Thread = typename S::Thread;
   using Hold = typename S::Hold;
-  using B = Boundary<Line>;
+  using Crossing = typename S::Crossing;
+  using R = Reclaim<Line>;
 
   // This thread's state, born on first use, locked: for the duration of one crossing.
   class Entered {
    public:
-    Entered() : thread_(here()), hold_(thread_.lock) {
+    Entered() : thread_(here()), crossing_(thread_) {
       if (HZ_UNLIKELY(thread_.revoked.peek())) come_back(thread_);
     }
     Thread& thread() { return thread_; }
@@ -33,7 +34,7 @@ struct Threads {
 
     typename Faults<Line>::Telling telling_;
     Thread& thread_;
-    Hold hold_;
+    const Crossing crossing_;
   };
 
   static bool is_open() { return S::global.open.load(std::memory_order_relaxed); }
@@ -51,14 +52,17 @@ struct Threads {
     const typename Faults<Line>::Telling telling;
     const Hold list(S::global.threads_lock);
     while (Thread* t = pop(S::global.orphans)) {
-      restore(*t);
-      Line::Retain::bins_shrunk(S::global.retain, t->capacity_bytes);
-      B::give_up(*t, true);
+      {
+        const Crossing crossing(*t);
+        restore(*t);
+        Line::Retain::bins_shrunk(t->retain, t->capacity_bytes);
+        R::give_up(*t, true);
+      }
       discard(*t);
     }
     release_spares();
-    const Hold hold(S::shared.lock);
-    B::give_up(S::shared, true);
+    const Crossing crossing(S::shared);
+    R::give_up(S::shared, true);
   }
 
   // The states of the dead go back to the system. With the list's lock.
@@ -155,7 +159,7 @@ struct Threads {
       on_thread_exit(t);
       return S::shared;
     }
-    t->hooked = true;
+    t->hooked.set(true);
     hook_forks();
     return *t;
   }
@@ -171,7 +175,7 @@ struct Threads {
       t = fresh_thread(g);
     }
     if (t == nullptr) return nullptr;
-    t->hooked = false;
+    t->hooked.set(false);
     t->local.set(&S::tls);
     enlist(g, *t);
     wake_purger();
@@ -223,13 +227,14 @@ struct Threads {
   // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
   HZ_COLD static void come_back(Thread& t) {
     restore(t);
-    t.local.peek()->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
+    S::show(t, true);
+    t.hidden = false;
     wake_purger();
   }
   // Makes a state whole again that was revoked, or that a fork cut off in the middle of an operation.
   static void restore(Thread& t) {
     Line::Front::reconcile(t.front);
-    if (t.revoked.peek()) Line::Retain::bins_grown(S::global.retain, t.capacity_bytes);
+    if (t.revoked.peek()) Line::Retain::bins_grown(t.retain, t.capacity_bytes);
     t.revoked.set(false);
     t.gave(t.taken_back);
     t.taken_back = 0;
@@ -269,16 +274,16 @@ struct Threads {
     auto* t = static_cast<Thread*>(state);
     const typename Faults<Line>::Telling telling;
     {
-      const Hold hold(t->lock);
+      const Crossing crossing(*t);
       t->local.set(nullptr);
       S::tls.fast.store(&S::empty, std::memory_order_relaxed);
       S::tls.heap = &S::shared;
       restore(*t);
-      B::bury(*t);
+      R::bury(*t);
     }
     const unsigned owner = t->owner;
     if (leave(*t)) {
-      const Hold shared(S::shared.lock);
+      const Crossing crossing(S::shared);
       Loose<Line>::vacate(S::shared, owner);
       Home<Line>::purge_if_due(S::shared);
     }
@@ -301,6 +306,7 @@ struct Threads {
   // What the dead have counted lives on in the shared state; some of their states serve threads to come. With the
   // list's lock.
   static void discard(Thread& t) {
+    Line::Front::leave(t.front);
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
     const Hold hold(S::shared.lock);
@@ -359,6 +365,7 @@ struct Threads {
   static void leave_behind(typename S::Global& g, Thread& t) {
     if constexpr (Line::Remote::kDirect) Line::Remote::finish(S::shelves.remote, t.remote);
     delist(g, t);
+    Line::Retain::fold(g.retain, t.retain);
     t.alive = false;
     t.local.set(nullptr);
     t.next = g.orphans;

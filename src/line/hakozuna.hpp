@@ -6,7 +6,7 @@
 
 #include "box/central/magazine_depot.hpp"
 #include "box/central/span_pool.hpp"
-#include "box/front/magazine.hpp"
+#include "box/front/magazine_bins.hpp"
 #include "box/guard/outside.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
@@ -23,13 +23,13 @@ struct Hakozuna {
   static constexpr const char* kName = "hakozuna";
 
   static constexpr std::size_t kBinBytes = 4 * kMiB;
-  static constexpr unsigned kBinSlots = 256;
-  static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 32 * kMiB;
-  static constexpr std::size_t kThreadBytes = 2304;
+  static constexpr unsigned kBinSlots = 250;  // two magazines
+  static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 16 * kMiB;
+  static constexpr std::size_t kThreadBytes = 4 * kKiB + 256;
 
   using Route = ByteTag;
   using Policy = Frozen<Hakozuna>;
-  using Front = Magazine<Hakozuna>;
+  using Front = MagazineBins<Hakozuna>;
   using Remote = Ownerless;
   using Central = MagazineDepot<Hakozuna>;
   using Pool = BasicSpanPool<false>;

@@ -7,7 +7,7 @@
 
 #include "box/central/magazine_depot.hpp"
 #include "box/central/span_pool.hpp"
-#include "box/front/magazine.hpp"
+#include "box/front/magazine_bins.hpp"
 #include "box/guard/outside.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
@@ -27,13 +27,13 @@ struct Hz4 {
   static constexpr unsigned kBatchEntries = 384;
   static constexpr std::size_t kBatchBytes = 4 * kMiB;
   static constexpr std::size_t kBinBytes = 2 * kMiB;
-  static constexpr unsigned kBinSlots = 128;
+  static constexpr unsigned kBinSlots = 122;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 32 * kMiB;
-  static constexpr std::size_t kThreadBytes = 8 * kKiB;
+  static constexpr std::size_t kThreadBytes = 10 * kKiB;
 
   using Route = PageHeader;
   using Policy = Frozen<Hz4>;
-  using Front = Magazine<Hz4>;
+  using Front = MagazineBins<Hz4>;
   using Remote = MessageBatch<Hz4>;
   using Central = MagazineDepot<Hz4>;
   using Pool = BasicSpanPool<false>;

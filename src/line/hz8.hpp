@@ -7,7 +7,7 @@
 
 #include "box/central/magazine_depot.hpp"
 #include "box/central/span_pool.hpp"
-#include "box/front/magazine.hpp"
+#include "box/front/magazine_bins.hpp"
 #include "box/guard/slot_state.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
@@ -25,17 +25,17 @@ struct Hz8 {
 
   static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
   static constexpr std::size_t kBinBytes = 2 * kMiB;
-  static constexpr unsigned kBinSlots = 64;
+  static constexpr unsigned kBinSlots = 58;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = kThreadCacheBytes;
   static constexpr std::size_t kSentBytes = 128 * kKiB;
-  static constexpr std::size_t kThreadBytes = 2304;
+  static constexpr std::size_t kThreadBytes = 4 * kKiB + 256;
   // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.
   static constexpr Preset kPresets[] = {
       {.name = "large_direct", .thread_cache = 32 * kMiB, .retain = 200, .floor = 32 * kMiB}};
 
   using Route = Descriptor;
   using Policy = Frozen<Hz8>;
-  using Front = Magazine<Hz8>;
+  using Front = MagazineBins<Hz8>;
   using Remote = PendingBitmap<Hz8>;
   using Central = MagazineDepot<Hz8>;
   using Pool = BasicSpanPool<false>;

@@ -81,5 +81,37 @@ TYPED_TEST(CentralContract, ThreadsLoseNothingAndGetNothingTwice) {
   }
 }
 
+using Depot = hz::MagazineDepot<hz::Hakozuna>;
+
+TEST(CentralOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
+  const auto global = std::make_unique<Depot::Global>();
+  Depot::shrink(*global);
+  const std::size_t before = Depot::metadata_bytes(*global);
+  Slots slots(2 * Depot::Magazine::kSlots);
+  EXPECT_EQ(nullptr, Depot::take(*global, 7));
+  Depot::Magazine* given[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    given[i] = Depot::take_empty(*global, 7);
+    ASSERT_NE(nullptr, given[i]);
+    ASSERT_EQ(0u, given[i]->count);
+    while (given[i]->count != Depot::Magazine::kSlots) given[i]->slots[given[i]->count++] = slots[i];
+    Depot::give(*global, 7, given[i]);
+  }
+  EXPECT_EQ(nullptr, Depot::take(*global, 8)) << "another class";
+  EXPECT_EQ(given[1], Depot::take(*global, 7));
+  EXPECT_EQ(given[0], Depot::take(*global, 7));
+  EXPECT_EQ(nullptr, Depot::take(*global, 7));
+  for (auto* magazine : given) {
+    EXPECT_EQ(Depot::Magazine::kSlots, magazine->count);
+    Depot::give_empty(*global, 7, magazine);
+  }
+  // However full it was when it was given back.
+  Depot::Magazine* empty = Depot::take_empty(*global, 7);
+  EXPECT_EQ(0u, empty->count);
+  Depot::give_empty(*global, 7, empty);
+  Depot::shrink(*global);
+  EXPECT_EQ(before, Depot::metadata_bytes(*global));
+}
+
 }  // namespace
 }  // namespace hz_test

@@ -38,6 +38,15 @@ class FrontContract : public ::testing::Test {
   }
 
   FrontContract() { F::join(thread_, *store_); }
+  ~FrontContract() override {
+    if (F::kInBand) return;  // the slots are gone, and with them the links
+    F::reconcile(thread_);
+    for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
+      while (!Drain(bin, ~0U).empty()) {
+      }
+    }
+    F::leave(thread_);
+  }
   void Fill(Slots& slots, std::size_t count) {
     auto bundle = F::space(thread_, kBin, static_cast<unsigned>(count));
     for (std::size_t i = 0; i < count; ++i) bundle.push(slots[i]);
@@ -106,7 +115,7 @@ TYPED_TEST(FrontContract, ABinGrowsWithWhatItHolds) {
   F::set_capacity(this->thread_, kNext, 1);
   ASSERT_TRUE(this->Put(slots[64], kNext));
   unsigned held = 0;
-  for (unsigned capacity : {1U, 15U, 16U, 17U, 40U, 20U, 64U}) {
+  for (unsigned capacity : {1U, 15U, 16U, 17U, 28U, 20U, 29U}) {
     F::set_capacity(this->thread_, this->kBin, capacity);
     for (; held < capacity; ++held) ASSERT_TRUE(this->Put(slots[held])) << held;
     EXPECT_EQ(held, F::count(this->thread_, this->kBin));
@@ -116,13 +125,13 @@ TYPED_TEST(FrontContract, ABinGrowsWithWhatItHolds) {
   EXPECT_EQ(slots[64], F::pop(this->thread_, kNext));
 }
 
-TYPED_TEST(FrontContract, ABatchMayMakeABinGrow) {
+TYPED_TEST(FrontContract, ABatchHasRoomForWhatTheBinMayHold) {
   using F = TypeParam;
   constexpr hz::Bin kNext = TestFixture::kBin + 1;
   Slots slots(21);
   F::set_capacity(this->thread_, kNext, 1);
   ASSERT_TRUE(this->Put(slots[20], kNext));
-  F::set_capacity(this->thread_, this->kBin, 4);
+  F::set_capacity(this->thread_, this->kBin, 20);
   this->Fill(slots, 20);
   EXPECT_EQ(20u, this->PopAll().size());
   EXPECT_EQ(slots[20], F::pop(this->thread_, kNext));
@@ -333,6 +342,22 @@ TYPED_TEST(FrontContract, RandomAgainstAModel) {
   }
 }
 
+TYPED_TEST(FrontContract, WhoLeavesAdmitsNothing) {
+  using F = TypeParam;
+  Slots slots(30);
+  F::set_capacity(this->thread_, this->kBin, 20);
+  for (unsigned i = 0; i < 20; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  while (!this->Drain(this->kBin, ~0U).empty()) {
+  }
+  F::leave(this->thread_);
+  EXPECT_EQ(0u, F::capacity(this->thread_, this->kBin));
+  EXPECT_FALSE(this->Put(slots[20]));
+  EXPECT_EQ(nullptr, F::pop(this->thread_, this->kBin));
+  F::set_capacity(this->thread_, this->kBin, 20);
+  for (unsigned i = 0; i < 20; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  EXPECT_EQ(20u, this->PopAll().size());
+}
+
 TYPED_TEST(FrontContract, OthersMayCount) {
   using F = TypeParam;
   Slots slots(8);
@@ -350,6 +375,163 @@ TYPED_TEST(FrontContract, OthersMayCount) {
   done = true;
   reader.join();
   EXPECT_LE(most, 8u);
+}
+
+// Fronts whose bins are magazines.
+template <class F>
+class FrontOfMagazines : public FrontContract<F> {
+ protected:
+  using Magazine = typename F::Magazine;
+  static constexpr unsigned kMany = Magazine::kSlots;
+
+  FrontOfMagazines() {
+    F::Empty::shrink();
+    before_ = F::Empty::bytes();
+    F::set_capacity(this->thread_, this->kBin, 2 * kMany);
+  }
+  ~FrontOfMagazines() override {
+    while (!this->Drain(this->kBin, ~0U).empty()) {
+    }
+    F::leave(this->thread_);
+    F::Empty::shrink();
+    EXPECT_EQ(before_, F::Empty::bytes()) << "not every magazine came back";
+  }
+  static Magazine* Empty() {
+    Magazine* empty = F::Empty::take();
+    empty->count = 0;
+    return empty;
+  }
+  static void GiveBack(Magazine* magazine) {
+    magazine->follow_with(nullptr);
+    F::Empty::give(magazine);
+  }
+
+ private:
+  std::size_t before_ = 0;
+};
+TYPED_TEST_SUITE(FrontOfMagazines, MagazineFronts);
+
+TYPED_TEST(FrontOfMagazines, AFullOneLeavesForAnEmptyOneAndComesBack) {
+  using F = TypeParam;
+  auto& thread = this->thread_;
+  constexpr hz::Bin kBin = TestFixture::kBin;
+  constexpr unsigned kMany = TestFixture::kMany;
+  Slots slots(2 * kMany + 1);
+  for (unsigned i = 0; i < kMany; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  EXPECT_FALSE(this->Put(slots[kMany])) << "the array at hand is full";
+  EXPECT_FALSE(F::swap(thread, kBin)) << "there is no other";
+  ASSERT_TRUE(F::exchanges(thread, kBin));
+  EXPECT_EQ(nullptr, F::exchange(thread, kBin, this->Empty()));
+  for (unsigned i = kMany; i < 2 * kMany; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  EXPECT_EQ(2 * kMany, F::count(thread, kBin));
+  EXPECT_FALSE(this->Put(slots[2 * kMany]));
+  EXPECT_FALSE(F::swap(thread, kBin)) << "the other is full, too";
+
+  auto* full = F::exchange(thread, kBin, this->Empty());
+  ASSERT_NE(nullptr, full);
+  ASSERT_EQ(kMany, full->count);
+  for (unsigned i = 0; i < kMany; ++i) EXPECT_EQ(slots[i], full->slots[i]) << i << ": the oldest leave";
+  EXPECT_EQ(kMany, F::count(thread, kBin));
+  EXPECT_EQ(nullptr, F::pop(thread, kBin));
+  EXPECT_TRUE(F::swap(thread, kBin));
+  F::check(thread, kBin);
+  for (unsigned i = kMany; i-- > 0;) ASSERT_EQ(slots[kMany + i], F::pop(thread, kBin));
+  EXPECT_FALSE(F::swap(thread, kBin)) << "the other is empty, too";
+
+  ASSERT_TRUE(F::exchanges(thread, kBin));
+  auto* empty = F::exchange(thread, kBin, full);
+  ASSERT_NE(nullptr, empty);
+  EXPECT_EQ(0u, empty->count);
+  this->GiveBack(empty);
+  for (unsigned i = kMany; i-- > 0;) ASSERT_EQ(slots[i], F::pop(thread, kBin));
+}
+
+// Bonwick and Adams: whoever has just exchanged one has a full and an empty one.
+TYPED_TEST(FrontOfMagazines, NobodyIsNeededMoreOftenThanOnceAMagazine) {
+  using F = TypeParam;
+  auto& thread = this->thread_;
+  constexpr hz::Bin kBin = TestFixture::kBin;
+  constexpr unsigned kMany = TestFixture::kMany;
+  Slots slots(8 * kMany);
+  std::vector<void*> outside;
+  for (std::size_t i = 0; i < slots.count(); ++i) outside.push_back(slots[i]);
+  std::vector<typename F::Magazine*> depot;
+  std::mt19937 random(11);
+  unsigned steps = 0, exchanges = 0, shortest = ~0U, since = 0;
+  for (bool puts = true; steps < 200000; puts = random() % (4 * kMany) == 0 ? !puts : puts) {
+    const bool put = puts != (random() % 8 == 0);
+    if (put ? outside.empty() : outside.size() == slots.count()) continue;
+    ++steps, ++since;
+    for (bool done = false; !done;) {
+      if (put) {
+        if ((done = this->Put(outside.back()))) outside.pop_back();
+      } else if (void* slot = F::pop(thread, kBin)) {
+        outside.push_back(slot), done = true;
+      }
+      if (done || F::swap(thread, kBin)) continue;
+      ASSERT_TRUE(F::exchanges(thread, kBin));
+      if (!put && depot.empty()) break;
+      auto* comes = put ? this->Empty() : depot.back();
+      if (!put) depot.pop_back();
+      auto* leaves = F::exchange(thread, kBin, comes);
+      if (exchanges++ != 0) shortest = std::min(shortest, since);
+      since = 0;
+      if (leaves == nullptr) continue;
+      leaves->count != 0 ? depot.push_back(leaves) : this->GiveBack(leaves);
+    }
+    F::check(thread, kBin);
+    std::size_t waiting = 0;
+    for (const auto* magazine : depot) waiting += magazine->count;
+    ASSERT_EQ(slots.count(), outside.size() + F::count(thread, kBin) + waiting);
+  }
+  EXPECT_GT(exchanges, 100u);
+  EXPECT_GE(shortest, kMany);
+  for (auto* magazine : depot) this->GiveBack(magazine);
+}
+
+TYPED_TEST(FrontOfMagazines, TheSpareOneIsDrainedFirstAndThenNoLongerKept) {
+  using F = TypeParam;
+  auto& thread = this->thread_;
+  constexpr hz::Bin kBin = TestFixture::kBin;
+  constexpr unsigned kMany = TestFixture::kMany;
+  Slots slots(2 * kMany);
+  for (unsigned i = 0; i < 2 * kMany; ++i) {
+    if (!this->Put(slots[i])) {
+      F::exchange(thread, kBin, this->Empty());
+      ASSERT_TRUE(this->Put(slots[i]));
+    }
+  }
+  F::set_capacity(thread, kBin, kMany);
+  std::set<void*> drained;
+  for (void* slot : this->Drain(kBin, 5)) drained.insert(slot);
+  for (void* slot : this->Drain(kBin, ~0U)) drained.insert(slot);
+  EXPECT_EQ(kMany, drained.size());
+  EXPECT_EQ(kMany, F::count(thread, kBin));
+  EXPECT_EQ(nullptr, F::take_spare(thread, kBin));
+  EXPECT_EQ(1u, drained.count(slots[0]));
+  EXPECT_EQ(0u, drained.count(slots[kMany]));
+  EXPECT_EQ(kMany, this->PopAll().size());
+}
+
+TYPED_TEST(FrontOfMagazines, TheSpareOneCanBeTakenWhileTheBinIsSeized) {
+  using F = TypeParam;
+  auto& thread = this->thread_;
+  constexpr hz::Bin kBin = TestFixture::kBin;
+  constexpr unsigned kMany = TestFixture::kMany;
+  Slots slots(kMany + 3);
+  for (unsigned i = 0; i < kMany; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  F::exchange(thread, kBin, this->Empty());
+  for (unsigned i = kMany; i < kMany + 3; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  ASSERT_NE(nullptr, F::seize(thread, kBin));
+  EXPECT_TRUE(F::accounts_for(thread, kBin, 3));
+  auto* spare = F::take_spare(thread, kBin);
+  ASSERT_NE(nullptr, spare);
+  EXPECT_EQ(kMany, spare->count);
+  EXPECT_EQ(0u, F::count(thread, kBin));
+  F::reconcile(thread);
+  F::check(thread, kBin);
+  EXPECT_EQ(nullptr, F::pop(thread, kBin));
+  this->GiveBack(spare);
 }
 
 }  // namespace

@@ -359,6 +359,25 @@ TYPED_TEST(LineContract, AThreadThatCrossesOftenMayCacheMore) {
   }).join();
 }
 
+// A thread that emptied itself before there was a purger caches again as soon as there is one: with its next free, for
+// its bins may give what it allocates for ever.
+TYPED_TEST(LineContract, WhoHadEmptiedItselfCachesAgain) {
+  using S = hz::State<TypeParam>;
+  std::vector<void*> blocks(64 * hz::kMiB / 512);
+  for (void*& block : blocks) block = TestFixture::Heap::malloc(512);
+  if (S::tls.heap == &S::shared) GTEST_SKIP() << "nobody tells of this thread's end";
+  std::size_t left = blocks.size();
+  while (left > 8 && !S::tls.heap->hidden) TestFixture::Heap::free(blocks[--left]);
+  ASSERT_TRUE(S::tls.heap->hidden);
+  ASSERT_EQ(&S::empty, &S::fast());
+  S::global.aided.store(true);
+  TestFixture::Heap::free(blocks[--left]);
+  S::global.aided.store(false);
+  EXPECT_FALSE(S::tls.heap->hidden);
+  EXPECT_EQ(S::tls.heap, &S::fast());
+  while (left != 0) TestFixture::Heap::free(blocks[--left]);
+}
+
 // More than owners share a number where a line has few, more than its tables begin with where it has many.
 TYPED_TEST(LineContract, MoreThreadsThanOwners) {
   constexpr unsigned kThreads = 200;
@@ -435,12 +454,20 @@ TYPED_TEST(LineContract, ManyShortThreadsLeaveNothingBehind) {
       }).join();
     }
   };
+  // What stores of magazines keep depends on the processors that threads happened to run on; a trim asks it back.
+  const auto metadata = [&] {
+    Heap::trim(0);
+    return this->Stats().bytes_metadata;
+  };
+  run(200);
+  const std::size_t metadata_before = metadata();
   run(200);
   const hz_stats_t before = this->Stats();
   const std::size_t rss = RssBytes();
   run(2000);
   const hz_stats_t after = this->Stats();
-  EXPECT_EQ(before.bytes_metadata, after.bytes_metadata);
+  EXPECT_LE(after.bytes_metadata, before.bytes_metadata + std::thread::hardware_concurrency() * hz::kGranule);
+  EXPECT_EQ(metadata_before, metadata());
   EXPECT_EQ(before.threads, after.threads);
   EXPECT_LE(after.bytes_held, before.bytes_held + hz::kMiB);
   if (!kSanitized) {

@@ -35,7 +35,7 @@ class RemoteContract : public ::testing::Test {
 
   // Takes parcels and checks each against what was deferred.
   void Sweep(bool everything) {
-    typename R::Sweep sweep(*thread_, everything);
+    typename R::Sweep sweep(*global_, *thread_, 0, everything);
     hz::Parcel<Bundle> parcel;
     while (sweep.next(parcel)) {
       ASSERT_NE(0u, parcel.slots.count) << "an empty parcel";
@@ -50,15 +50,26 @@ class RemoteContract : public ::testing::Test {
     ASSERT_FALSE(sweep.next(parcel)) << "after the end comes nothing";
   }
 
-  void Send(Place place, const Bundle& slots) {
-    hz::Parcel<Bundle> parcel{place.first, place.second, slots};
-    R::send(*global_, 0, parcel);
-    EXPECT_EQ(0u, parcel.slots.count) << "there is room";
+  // As a thread does that frees nothing else.
+  void Send(Place place, const std::vector<void*>& slots) {
+    const auto sender = std::make_unique<typename R::PerThread>();
+    for (void* slot : slots) {
+      ASSERT_TRUE(R::admit(*sender, place.first, place.second));
+      R::defer(*sender, place.first, place.second, slot);
+    }
+    typename R::Sweep sweep(*global_, *sender, 0, true);
+    hz::Parcel<Bundle> parcel;
+    while (sweep.next(parcel)) {
+      EXPECT_NE(0u, parcel.slots.count);
+      sweep.send(parcel);
+      EXPECT_EQ(0u, parcel.slots.count) << "there is room";
+    }
   }
 
   void Send(Place place, Slots& slots, std::size_t first, std::size_t count) {
-    typename Bundle::Buffer buffer;
-    Send(place, slots.BundleOf<Bundle>(buffer, first, count));
+    std::vector<void*> some;
+    for (std::size_t i = first; i < first + count; ++i) some.push_back(slots[i]);
+    Send(place, some);
   }
   std::vector<void*> Collect(unsigned owner, hz::Bin bin, unsigned want) {
     typename Bundle::Buffer buffer;
@@ -127,7 +138,6 @@ TYPED_TEST(RemoteContract, AfterARefusalASweepMakesRoom) {
 }
 
 TYPED_TEST(RemoteContract, WhatIsSentIsFoundByItsOwnerAlone) {
-  using R = TypeParam;
   Slots slots(40);
   this->Send({1, 3}, slots, 0, 10);
   this->Send({1, 3}, slots, 10, 10);
@@ -149,16 +159,12 @@ TYPED_TEST(RemoteContract, WhatIsSentIsFoundByItsOwnerAlone) {
 }
 
 TYPED_TEST(RemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
-  using R = TypeParam;
   const unsigned owner = this->kOwners - 1;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {
     ExpectPassedExactlyOnce(
         hz::bin_size(bin),
         [&](const hz::Chain& chain) {
-          typename R::Bundle::Buffer buffer;
-          auto bundle = buffer.empty();
-          for (void* slot : Listed(chain)) bundle.push(slot);
-          this->Send({owner, bin}, bundle);
+          this->Send({owner, bin}, Listed(chain));
         },
         [&](unsigned want) { return this->Collect(owner, bin, want); });
   }

@@ -10,6 +10,40 @@
 
 namespace hz_test {
 
+// A box's books with the part of the only thread: what it counts is folded at once.
+template <class R>
+class Alone : public R::Global {
+ public:
+  void slots_out(std::size_t n) { R::slots_out(part(), n); }
+  void slots_home(std::size_t n, std::size_t block) { R::slots_home(part(), n, block); }
+  void span_used(std::size_t n) { R::span_used(part(), n); }
+  void span_retired(std::size_t n) { R::span_retired(part(), n); }
+  void loose_added(std::size_t n) { R::loose_added(part(), n); }
+  void loose_taken(std::size_t n) { R::loose_taken(part(), n); }
+  void bins_grown(std::size_t n) { R::bins_grown(part(), n); }
+  void bins_shrunk(std::size_t n) { R::bins_shrunk(part(), n); }
+  bool may_wait(std::size_t slot) { return R::may_wait(*this, seen(), slot); }
+  bool must_go() { return R::must_go(*this, seen()); }
+  bool emptied() { return R::emptied(seen()); }
+  bool sparse(std::size_t elsewhere) { return R::sparse(*this, elsewhere); }
+  std::size_t dirty_limit() { return R::dirty_limit(*this, seen()); }
+  std::size_t dirty_target() { return R::dirty_target(*this, seen()); }
+
+ private:
+  // Folds what is counted in it when the statement ends.
+  struct Part {
+    Alone& all;
+    ~Part() { R::leave(all, all.own_, 1); }
+    operator typename R::PerThread &() { return all.own_; }
+  };
+  Part part() { return {*this}; }
+  const typename R::PerThread& seen() {
+    R::enter(*this, own_, 1);
+    return own_;
+  }
+  typename R::PerThread own_;
+};
+
 using RetainBoxes = ::testing::Types<hz::Hysteresis, hz::KeepRefill>;
 
 }  // namespace hz_test

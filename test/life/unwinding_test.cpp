@@ -56,12 +56,17 @@ _Unwind_Reason_Code Visit(_Unwind_Context* context, void* reached) {
   return _URC_END_OF_STACK;
 }
 
-// A breakpoint starts and ends the stepping.
+// A breakpoint starts the stepping; the first step after it is no longer wanted ends it.
+volatile bool stepping = false;
 void OnTrap(int, siginfo_t* info, void* data) {
   constexpr greg_t kTrapFlag = 0x100;
   auto& registers = static_cast<ucontext_t*>(data)->uc_mcontext.gregs;
+  if (!stepping) {
+    registers[REG_EFL] &= ~kTrapFlag;
+    return;
+  }
   if (info->si_code != TRAP_TRACE) {
-    registers[REG_EFL] ^= kTrapFlag;
+    registers[REG_EFL] |= kTrapFlag;
     return;
   }
   const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
@@ -77,11 +82,15 @@ void OnTrap(int, siginfo_t* info, void* data) {
   ++lost;
 }
 
-__attribute__((noinline)) void Breakpoint() { asm volatile("int3" ::: "memory"); }
+__attribute__((noinline)) void StartStepping() {
+  stepping = true;
+  asm volatile("int3" ::: "memory");
+}
+void StopStepping() { stepping = false; }
 
 __attribute__((noinline)) void PathsOfOneThread() {
   std::vector<void*> blocks(3000);
-  Breakpoint();
+  StartStepping();
   for (std::size_t size : {16, 1000, 5000, 200000}) {
     const std::size_t count = size <= 100 ? 1500 : size <= 5000 ? 150 : 4;
     for (std::size_t i = 0; i < count; ++i) blocks[i] = api::Malloc(size);
@@ -99,17 +108,17 @@ __attribute__((noinline)) void PathsOfOneThread() {
   api::Free(behind);
   api::Free(huge);
   api::Trim();
-  Breakpoint();
+  StopStepping();
 }
 
 // The first malloc of a thread, blocks of a stranger, and the thread's end.
 __attribute__((noinline)) void PathsOfAnother(void** blocks, std::size_t count) {
-  Breakpoint();
+  StartStepping();
   for (std::size_t i = 0; i < count; ++i) {
     api::Free(blocks[i]);
     blocks[i] = api::Malloc(100);
   }
-  Breakpoint();
+  StopStepping();
 }
 
 void* InAnother(void* data) {

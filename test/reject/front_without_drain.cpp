@@ -31,6 +31,7 @@ struct Box {
   static unsigned capacity(const PerThread&, Bin);
   static void check(const PerThread&, Bin);
   static void set_capacity(PerThread&, Bin, unsigned);
+  static void leave(PerThread&);
   static std::uint16_t glance(const PerThread&, Bin);
   static std::uint64_t signature(const PerThread&);
   static List seize(PerThread&, Bin);

@@ -12,8 +12,9 @@ struct Box {
   struct Global {};
   struct PerThread {};
   struct Sweep {
-    Sweep(PerThread&, bool);
+    Sweep(Global&, PerThread&, unsigned, bool);
     bool next(Parcel<Slots>&);
+    void send(Parcel<Slots>&);
   };
   static constexpr unsigned kOwners = 4;
   static constexpr bool kDirect = false;
@@ -24,7 +25,6 @@ struct Box {
   static bool is_latest(const PerThread&, const void*);
   static void recall(PerThread&, Bin, unsigned, Slots&);
   static std::size_t outbox_bytes(const PerThread&);
-  static void send(Global&, unsigned, Parcel<Slots>&);
   static std::size_t metadata_bytes(const Global&);
   static void shrink(Global&, unsigned);
 #ifdef HZ_COMPLETE

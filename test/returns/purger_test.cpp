@@ -66,6 +66,43 @@ TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
   });
 }
 
+// One slot of each span, the last to be freed, lies in the bin of a thread that goes on with other sizes: what is out
+// does not become less, and yet they go.
+TEST(Purger, TakesFewSlotsOfManySpansFromABusyThread) {
+  if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
+  const Watchdog watchdog;
+  constexpr std::size_t kSize = 100, kSpans = 100, kOfSpan = 650;
+  static void* blocks[kSpans * kOfSpan];
+  Crew crew(1);
+  crew.Run([](unsigned) {
+    void* small[64] = {};
+    std::uint64_t turn = 0;
+    const auto work_until = [&](const std::function<bool()>& done) {
+      return Within(5, [&] {
+        for (const double end = Now() + 0.02; Now() < end; ++turn) {
+          api::Free(small[turn % 64]);
+          small[turn % 64] = api::Malloc(200 + turn % 97);
+        }
+        return done();
+      });
+    };
+    work_until([] { return true; });
+    const std::size_t before = RssBytes();
+    for (void*& block : blocks) std::memset(block = api::Malloc(kSize), 1, kSize);
+    for (std::size_t i = 0; i < kSpans * kOfSpan; ++i) {
+      if (i % kOfSpan != 0) api::Free(blocks[i]);
+    }
+    const double then = Now();
+    work_until([then] { return Now() > then + 1; });  // the heap is seen to have shrunk
+    const std::size_t pinned = RssBytes();
+    ASSERT_GT(pinned, before + 5 * kMiB) << "each span has a slot that is out";
+    for (std::size_t i = 0; i < kSpans * kOfSpan; i += kOfSpan) api::Free(blocks[i]);
+    EXPECT_TRUE(work_until([before] { return RssBytes() < before + 3 * kMiB; }))
+        << (RssBytes() - before) / kMiB << " MiB of " << (pinned - before) / kMiB;
+    for (void* block : small) api::Free(block);
+  });
+}
+
 // A process that never had a thread is left alone while its memory lives, however much it is, and while it is small.
 // (What happens when its memory is stuck, the shapes of one thread show.)
 TEST(Purger, LeavesASingleThreadAlone) {

@@ -45,6 +45,8 @@ inline void CheckAndFree(const Block& block) {
 // Where threads leave blocks for each other.
 class Exchange {
  public:
+  explicit Exchange(std::size_t room = 0) { blocks_.reserve(room); }
+
   void Put(const Block& block) {
     const std::lock_guard<std::mutex> hold(mutex_);
     blocks_.push_back(block);

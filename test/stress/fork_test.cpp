@@ -16,6 +16,7 @@ namespace {
 
 constexpr unsigned kSiblings = 8;
 constexpr unsigned kPinned = 100;
+constexpr unsigned kPassed = 50;  // at a time
 // Every child looks at the heap, allocates and starts threads; one in so many does ten times as much of it.
 constexpr unsigned kThorough = 10;
 
@@ -78,9 +79,9 @@ class Storm {
     ready_.Wait();
     while (!stop_) {
       EXPECT_TRUE(Churn(random(), 200, 11));
-      for (int n = 0; n < 50; ++n) passed_.Put(MakeBlock(LogSize(random, 10)));
+      for (int n = 0; n < kPassed; ++n) passed_.Put(MakeBlock(LogSize(random, 10)));
       Block block;
-      for (int n = 0; n < 50 && passed_.Take(random, block); ++n) CheckAndFree(block);
+      for (int n = 0; n < kPassed && passed_.Take(random, block); ++n) CheckAndFree(block);
     }
   }
 
@@ -137,7 +138,9 @@ class Storm {
   Barrier ready_;
   std::atomic<bool> stop_{false};
   Block pinned_[kSiblings][kPinned];
-  Exchange passed_;
+  // Of its full length from the start: a sanitizer has an allocator of its own, and a child whose parent forked while
+  // somebody held its lock waits for ever.
+  Exchange passed_{std::size_t{kSiblings} * kPassed};
   std::vector<std::unique_ptr<Thread>> siblings_;
 };
 

@@ -152,14 +152,19 @@ TEST_F(ArenaTest, TablesThatCannotGrowMeanNoMemory) {
   }
 }
 
-// A gap of gigabytes is not paid for, and not lost: the heap goes on in it.
+// A gap of gigabytes is not paid for, and not lost: the heap goes on in it. A small one is; where the arena lies, which
+// is at random, decides whether a boundary is that near.
 TEST_F(ArenaTest, LargeAlignmentsTouchOnlyWhatTheyNeed) {
   if (arena_.plan.reserved()) GTEST_SKIP() << "where a range is reserved it is none too long";
   Acquire(1);
   const std::size_t charged = Charged();
   const std::size_t held = Arena::held_bytes(arena_);
+  std::size_t small_gaps = 0;
   for (unsigned shift = 30; shift <= 40; ++shift) {
     const std::size_t alignment = (std::size_t{1} << shift) / kGranule;
+    const std::size_t gap = arena_.plan.gap(arena_.plan.spot(2, alignment)) * kGranule;
+    ASSERT_LE(gap, 64 * hz::kMiB) << shift;
+    small_gaps += gap + gap / 8;  // steps are generous
     const hz::Run run = Acquire(2, alignment);
     ASSERT_NE(0u, run.at) << shift;
     EXPECT_EQ(0u, run.at % (alignment * kGranule)) << shift;
@@ -170,7 +175,7 @@ TEST_F(ArenaTest, LargeAlignmentsTouchOnlyWhatTheyNeed) {
     Arena::release(arena_, run.at, false);
     EXPECT_EQ(run.at, Acquire(2, alignment).at) << "and again";
   }
-  EXPECT_LE(Charged(), charged + 11 * 3 * hz::kMiB);
+  EXPECT_LE(Charged(), charged + 11 * 3 * hz::kMiB + small_gaps);
   EXPECT_LE(Arena::held_bytes(arena_), held + 11 * 3 * kGranule);
   const hz::Run next = Acquire(1);
   EXPECT_LT(next.at, arena_.plan.at(arena_.plan.stretch(1).begin)) << "in the gap";

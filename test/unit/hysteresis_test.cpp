@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "contract/retain_boxes.hpp"
+
 namespace hz_test {
 namespace {
 
@@ -28,65 +30,65 @@ void BeganWindowsAgo(Hysteresis::Global& g, std::uint64_t windows) {
 void StopTheClock(auto& g) { g.began = hz::os::milliseconds(); }
 
 TEST(Hysteresis, NothingOutLeavesTheFloor) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   Hysteresis::attend(g, true);
-  EXPECT_TRUE(Hysteresis::may_wait(g, Hysteresis::kSmall));
-  EXPECT_EQ(Hysteresis::kFloor, Hysteresis::dirty_limit(g));
-  EXPECT_EQ(Hysteresis::kFloor / 4 * 3, Hysteresis::dirty_target(g));
+  EXPECT_TRUE(g.may_wait(Hysteresis::kSmall));
+  EXPECT_EQ(Hysteresis::kFloor, g.dirty_limit());
+  EXPECT_EQ(Hysteresis::kFloor / 4 * 3, g.dirty_target());
 }
 
 TEST(Hysteresis, DirtyIsTheSpareThatLooseSlotsLeave) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   Hysteresis::attend(g, true);
-  Hysteresis::slots_out(g, 200 * kMiB);
-  EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB), Hysteresis::dirty_limit(g));
-  EXPECT_EQ(Hysteresis::dirty_limit(g) / 4 * 3, Hysteresis::dirty_target(g));
-  Hysteresis::loose_added(g, 20 * kMiB);
-  EXPECT_EQ(Spare(200 * kMiB, 180 * kMiB) - 20 * kMiB, Hysteresis::dirty_limit(g));
+  g.slots_out(200 * kMiB);
+  EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB), g.dirty_limit());
+  EXPECT_EQ(g.dirty_limit() / 4 * 3, g.dirty_target());
+  g.loose_added(20 * kMiB);
+  EXPECT_EQ(Spare(200 * kMiB, 180 * kMiB) - 20 * kMiB, g.dirty_limit());
 }
 
 TEST(Hysteresis, AQuarterOfTheSpareMayAlwaysBeDirty) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   Hysteresis::attend(g, true);
-  Hysteresis::slots_out(g, 200 * kMiB);
-  Hysteresis::slots_out(g, 1000 * kMiB);
-  Hysteresis::loose_added(g, 1000 * kMiB);
+  g.slots_out(200 * kMiB);
+  g.slots_out(1000 * kMiB);
+  g.loose_added(1000 * kMiB);
   g.high = 200 * kMiB;
-  EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB) / 4, Hysteresis::dirty_limit(g));
+  EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB) / 4, g.dirty_limit());
 }
 
 TEST(Hysteresis, TheRecentPeakCountsWhileTheLoadSwings) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   Hysteresis::attend(g, true);
-  Hysteresis::slots_out(g, 200 * kMiB);
+  g.slots_out(200 * kMiB);
   StopTheClock(g);
-  Hysteresis::slots_home(g, 150 * kMiB, 64);
-  EXPECT_EQ(Spare(200 * kMiB, 50 * kMiB), Hysteresis::dirty_limit(g));
+  g.slots_home(150 * kMiB, 64);
+  EXPECT_EQ(Spare(200 * kMiB, 50 * kMiB), g.dirty_limit());
 }
 
 // --- nobody will look later: memory goes back as it is freed
 
 TEST(Hysteresis, WithoutAPurgerLiveBytesAndNotTheirPeakCount) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 800 * kMiB);
+  Alone<Hysteresis> g;
+  g.slots_out(800 * kMiB);
   StopTheClock(g);
-  Hysteresis::slots_home(g, 600 * kMiB, 64);
-  EXPECT_EQ(Hysteresis::kAloneFloor + 100 * kMiB, Hysteresis::dirty_limit(g)) << "half of what lives";
+  g.slots_home(600 * kMiB, 64);
+  EXPECT_EQ(Hysteresis::kAloneFloor + 100 * kMiB, g.dirty_limit()) << "half of what lives";
   Hysteresis::attend(g, true);
-  EXPECT_EQ(Spare(800 * kMiB, 200 * kMiB), Hysteresis::dirty_limit(g));
+  EXPECT_EQ(Spare(800 * kMiB, 200 * kMiB), g.dirty_limit());
   Hysteresis::attend(g, false);
-  Hysteresis::slots_home(g, 200 * kMiB, 64);
-  EXPECT_EQ(Hysteresis::kAloneFloor, Hysteresis::dirty_limit(g));
+  g.slots_home(200 * kMiB, 64);
+  EXPECT_EQ(Hysteresis::kAloneFloor, g.dirty_limit());
 }
 
 TEST(Hysteresis, WithoutAPurgerTwoOfTheLargestBlocksMayStay) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 100 * kMiB);
-  Hysteresis::slots_home(g, 100 * kMiB, 64);
+  Alone<Hysteresis> g;
+  g.slots_out(100 * kMiB);
+  g.slots_home(100 * kMiB, 64);
   const auto after_one_of = [&g](std::size_t block) {
-    Hysteresis::slots_out(g, block);
-    Hysteresis::slots_home(g, block, block);
-    return Hysteresis::dirty_limit(g) - Hysteresis::kAloneFloor;
+    g.slots_out(block);
+    g.slots_home(block, block);
+    return g.dirty_limit() - Hysteresis::kAloneFloor;
   };
   EXPECT_EQ(0u, after_one_of(Hysteresis::kLeastBlock - 1));
   EXPECT_EQ(16 * kMiB, after_one_of(8 * kMiB));
@@ -96,55 +98,58 @@ TEST(Hysteresis, WithoutAPurgerTwoOfTheLargestBlocksMayStay) {
 }
 
 TEST(Hysteresis, AResidencyBudgetKeepsNoBlocks) {
-  hz::KeepRefill::Global g;
-  hz::KeepRefill::slots_out(g, 8 * kMiB);
-  hz::KeepRefill::slots_home(g, 8 * kMiB, 8 * kMiB);
-  EXPECT_EQ(hz::KeepRefill::kFloor, hz::KeepRefill::dirty_limit(g));
+  Alone<hz::KeepRefill> g;
+  g.slots_out(8 * kMiB);
+  g.slots_home(8 * kMiB, 8 * kMiB);
+  EXPECT_EQ(hz::KeepRefill::kFloor, g.dirty_limit());
 }
 
 TEST(Hysteresis, EmptiedIsBelowAnEighthOfTheRecentPeakWhateverBinsMayHold) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 800 * kMiB);
+  Alone<Hysteresis> g;
+  g.slots_out(800 * kMiB);
   StopTheClock(g);
-  Hysteresis::bins_grown(g, 50 * kMiB);
-  Hysteresis::bins_shrunk(g, 10 * kMiB);
-  Hysteresis::slots_home(g, 660 * kMiB, 64);
-  EXPECT_FALSE(Hysteresis::emptied(g)) << "an eighth and the bins are left";
-  Hysteresis::slots_home(g, kMiB, 64);
-  EXPECT_TRUE(Hysteresis::emptied(g));
-  EXPECT_FALSE(Hysteresis::may_wait(g, 64)) << "nobody would send it home";
-  EXPECT_TRUE(Hysteresis::must_go(g));
+  g.bins_grown(50 * kMiB);
+  g.bins_shrunk(10 * kMiB);
+  g.slots_home(660 * kMiB, 64);
+  EXPECT_FALSE(g.emptied()) << "an eighth and the bins are left";
+  g.slots_home(kMiB, 64);
+  EXPECT_TRUE(g.emptied());
+  EXPECT_FALSE(g.may_wait(64)) << "nobody would send it home";
+  EXPECT_TRUE(g.must_go());
   Hysteresis::attend(g, true);
-  EXPECT_TRUE(Hysteresis::may_wait(g, 64));
+  EXPECT_TRUE(g.may_wait(64));
 }
 
 // However slowly it came about.
 TEST(Hysteresis, EmptiedAreAlsoAFewLiveBytesInManySpans) {
-  Hysteresis::Global g;
-  Hysteresis::span_used(g, 96 * kMiB);
-  Hysteresis::span_used(g, 32 * kMiB);
-  Hysteresis::span_retired(g, 64 * kMiB);
-  Hysteresis::slots_out(g, 2 * kMiB);
-  EXPECT_FALSE(Hysteresis::emptied(g));
-  Hysteresis::slots_home(g, 64, 64);
-  EXPECT_TRUE(Hysteresis::emptied(g));
+  Alone<Hysteresis> g;
+  g.span_used(96 * kMiB);
+  g.span_used(32 * kMiB);
+  g.span_retired(64 * kMiB);
+  g.slots_out(2 * kMiB);
+  EXPECT_FALSE(g.emptied());
+  EXPECT_FALSE(g.sparse(0));
+  EXPECT_TRUE(g.sparse(kMiB)) << "so much of it lies in no span";
+  g.slots_home(64, 64);
+  EXPECT_TRUE(g.emptied());
+  EXPECT_TRUE(g.sparse(0));
 }
 
 TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
-  Hysteresis::Global g;
-  Hysteresis::span_used(g, Hysteresis::kFewSpans);
-  Hysteresis::slots_out(g, Hysteresis::kSmallProcess);
+  Alone<Hysteresis> g;
+  g.span_used(Hysteresis::kFewSpans);
+  g.slots_out(Hysteresis::kSmallProcess);
   StopTheClock(g);
-  Hysteresis::slots_home(g, Hysteresis::kSmallProcess, 64);
-  EXPECT_FALSE(Hysteresis::emptied(g));
+  g.slots_home(Hysteresis::kSmallProcess, 64);
+  EXPECT_FALSE(g.emptied());
 }
 
 // All at once if it was there for a while; not again before it can have been written once more.
 TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
   constexpr std::size_t kAll = hz::kGiB;  // some 400 ms
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, kAll);
-  Hysteresis::slots_home(g, kAll, 64);
+  Alone<Hysteresis> g;
+  g.slots_out(kAll);
+  g.slots_home(kAll, 64);
   for (unsigned part = 0; part < 4; ++part) {
     EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
     Hysteresis::purged(g, kAll / 4);
@@ -156,13 +161,13 @@ TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
 }
 
 TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   Hysteresis::attend(g, true);
-  Hysteresis::slots_out(g, 100 * kMiB);
+  g.slots_out(100 * kMiB);
   StopTheClock(g);
   const auto add_loose = [&g](std::size_t bytes) {  // loose from the start, so that live stays
-    Hysteresis::slots_out(g, bytes);
-    Hysteresis::loose_added(g, bytes);
+    g.slots_out(bytes);
+    g.loose_added(bytes);
     g.high = 100 * kMiB;
   };
   const std::size_t spare = Spare(100 * kMiB, 100 * kMiB);
@@ -171,20 +176,20 @@ TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   const std::size_t few = Hysteresis::kFew;
   ASSERT_LT(spare / 16, few);
   add_loose(few);
-  EXPECT_TRUE(Hysteresis::may_wait(g, small));
+  EXPECT_TRUE(g.may_wait(small));
   add_loose(16);
-  EXPECT_FALSE(Hysteresis::may_wait(g, small)) << "more than a few, and more than a sixteenth";
+  EXPECT_FALSE(g.may_wait(small)) << "more than a few, and more than a sixteenth";
   g.floor = 16 * few;
-  EXPECT_TRUE(Hysteresis::may_wait(g, small)) << "no more than a sixteenth";
+  EXPECT_TRUE(g.may_wait(small)) << "no more than a sixteenth";
   g.floor = Hysteresis::kFloor;
   add_loose(spare / 2 - few - 16);
-  EXPECT_TRUE(Hysteresis::may_wait(g, large));
+  EXPECT_TRUE(g.may_wait(large));
   add_loose(2);
-  EXPECT_FALSE(Hysteresis::may_wait(g, large));
+  EXPECT_FALSE(g.may_wait(large));
 }
 
 TEST(Hysteresis, WhatWasThereAtEachLookIsUnneeded) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   constexpr std::size_t kFloor = Hysteresis::kAloneFloor;
   const auto looks = [&g](std::size_t dirty, std::size_t at_last) {
     for (unsigned look = 1; look < Hysteresis::kLooks; ++look)
@@ -196,49 +201,49 @@ TEST(Hysteresis, WhatWasThereAtEachLookIsUnneeded) {
   EXPECT_EQ(0u, looks(60 * kMiB, kFloor).dirty);
   EXPECT_EQ(50 * kMiB, looks(50 * kMiB + kFloor, 50 * kMiB + kFloor).dirty) << "nothing is kept";
   EXPECT_EQ(0u, looks(0, 0).loose);
-  Hysteresis::loose_added(g, 100);
+  g.loose_added(100);
   EXPECT_EQ(100u, looks(0, 0).loose) << "there is no floor for what keeps spans";
 }
 
 TEST(Hysteresis, WhileAllAreIdleNobodyNeedsAnything) {
-  Hysteresis::Global g;
-  Hysteresis::loose_added(g, 100);
+  Alone<Hysteresis> g;
+  g.loose_added(100);
   const hz::Unneeded unneeded = Hysteresis::unneeded(g, kMiB + Hysteresis::kAloneFloor, true);
   EXPECT_EQ(100u, unneeded.loose);
   EXPECT_EQ(kMiB, unneeded.dirty);
 }
 
 TEST(Hysteresis, APeakCountsForOneWindowAfterItsOwn) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 900 * kMiB);
+  Alone<Hysteresis> g;
+  g.slots_out(900 * kMiB);
   BeganWindowsAgo(g, 1);
-  Hysteresis::slots_home(g, 100 * kMiB, 64);
+  g.slots_home(100 * kMiB, 64);
   EXPECT_EQ(900 * kMiB, Recent(g));
   BeganWindowsAgo(g, 1);
-  Hysteresis::slots_home(g, 50 * kMiB, 64);
+  g.slots_home(50 * kMiB, 64);
   EXPECT_EQ(800 * kMiB, Recent(g)) << "what lived when the window began";
 }
 
 TEST(Hysteresis, AWindowInWhichNobodyLookedEndsToo) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 900 * kMiB);
+  Alone<Hysteresis> g;
+  g.slots_out(900 * kMiB);
   BeganWindowsAgo(g, 2);
-  Hysteresis::slots_home(g, 600 * kMiB, 64);
+  g.slots_home(600 * kMiB, 64);
   EXPECT_EQ(300 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, TheFirstLookAtTheClockIsNoEnd) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 64 * kMiB);
-  Hysteresis::slots_home(g, kMiB, 64);
+  Alone<Hysteresis> g;
+  g.slots_out(64 * kMiB);
+  g.slots_home(kMiB, 64);
   EXPECT_EQ(64 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
-  Hysteresis::Global g;
-  Hysteresis::slots_out(g, 64 * kMiB);
+  Alone<Hysteresis> g;
+  g.slots_out(64 * kMiB);
   StopTheClock(g);
-  Hysteresis::slots_home(g, 32 * kMiB, 64);
+  g.slots_home(32 * kMiB, 64);
   Hysteresis::rest(g, false);
   Hysteresis::rest(g, true);
   EXPECT_EQ(64 * kMiB, Recent(g));
@@ -247,12 +252,12 @@ TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
 }
 
 TEST(Hysteresis, PercentAndFloorAreSettings) {
-  Hysteresis::Global g;
+  Alone<Hysteresis> g;
   Hysteresis::set(g, {.percent = 200, .floor = 7 * kMiB});
   Hysteresis::set(g, {});
   Hysteresis::attend(g, true);
-  Hysteresis::slots_out(g, 100 * kMiB);
-  EXPECT_EQ(7 * kMiB + 100 * kMiB / 100 * 200 - 100 * kMiB, Hysteresis::dirty_limit(g));
+  g.slots_out(100 * kMiB);
+  EXPECT_EQ(7 * kMiB + 100 * kMiB / 100 * 200 - 100 * kMiB, g.dirty_limit());
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ concept CentralContract = requires(typename C::Global& g, const typename C::Glob
   { C::shrink(g) } -> std::same_as<void>;  // memory of its own that it does not need goes back
 };
 
+// What a central answers, too, that keeps magazines: they come and leave whole.
+template <class C>
+concept CentralOfMagazines = requires(typename C::Global& g, Bin bin, typename C::Magazine* magazine) {
+  { C::give(g, bin, magazine) } -> std::same_as<void>;
+  { C::take(g, bin) } -> std::same_as<typename C::Magazine*>;        // nullptr if none waits
+  { C::take_empty(g, bin) } -> std::same_as<typename C::Magazine*>;  // its count is 0; nullptr: no memory
+  { C::give_empty(g, bin, magazine) } -> std::same_as<void>;         // or none
+};
+
 // Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot is handed
 // out: they were carved now, or the span has changed its owner.
 struct Taken {

@@ -1,93 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Central as stacks of magazines, one per class and processor: arrays of pointers that threads which free leave for
-// threads which allocate. Used by hakozuna, hz4 and hz8. One lock per stack, held for one copy of at most a kilobyte;
-// the newest magazine leaves first, and a thread looks first where it runs, because those slots are the likeliest to be
-// in its core's cache. A crate that cannot be had is a magazine that goes home.
+// Central as stacks of magazines, one per class and processor: threads which free leave them for threads which
+// allocate. Used by hakozuna, hz4 and hz8. A full magazine changes hands whole, for one lock of its stack and no copy;
+// what is less is copied into the one that came last. The newest magazine leaves first, and a thread looks first where
+// it runs, because those slots are the likeliest to be in its core's cache. A magazine that cannot be had is one that
+// goes home.
 #pragma once
+
+#include <new>
+#include <utility>
 
 #include "base/slot_array.hpp"
 #include "box/central/contract.hpp"
-#include "os/crates.hpp"
 #include "os/lock.hpp"
+#include "os/magazines.hpp"
 
 namespace hz {
 
 template <class Line>
 struct MagazineDepot {
   using Bundle = SlotArray;
-  using Store = os::CrateStore<128>;
-  using Crate = Store::Crate;
+  using Empty = os::Magazines<Line, Line::kBinSlots / 2>;
+  using Magazine = typename Empty::Magazine;
 
   static constexpr unsigned kMostOwners = ~0U;
   static constexpr unsigned kShards = 16;  // on machines with more processors some share one
+  static constexpr unsigned kEmpties = 2;  // magazines that a stack keeps for itself
 
   struct Global {
     struct alignas(64) Shelf {
       os::Lock lock;
-      Crate* first = nullptr;
+      std::uint32_t empties = 0;
+      Magazine* first = nullptr;
+      Magazine* empty = nullptr;  // some that were emptied here, to be filled here
+
+      // With the lock.
+      void put(Magazine* full) {
+        full->follow_with(first);
+        first = full;
+      }
+      void keep(Magazine* magazine) {
+        magazine->follow_with(empty);
+        empty = magazine;
+        ++empties;
+      }
+      Magazine* take_empty() {
+        Magazine* magazine = empty;
+        if (magazine == nullptr) return nullptr;
+        empty = magazine->following();
+        --empties;
+        return magazine;
+      }
     };
     struct Shard {
       Shelf of_bin[kBins];
       // A bit for each bin of which something waits: written under the lock of its shelf, read as a hint, so that who
       // looks through all bins touches one line and not one a bin.
       alignas(64) std::atomic<std::uint64_t> waiting[kBins / 64 + 1];
-      Store store;
     };
     Shard of_cpu[kShards];
     alignas(64) std::atomic<std::uint32_t> used{0};  // a bit for each shard that ever had a magazine
   };
   using Shard = typename Global::Shard;
+  using Shelf = typename Global::Shelf;
   static_assert(kShards <= 32);
 
   static void give(Global& g, unsigned /*owner*/, Bin bin, SlotArray& bundle) {
-    const unsigned here = os::current_cpu() % kShards;
-    const std::uint32_t mine = 1U << here;
-    if ((g.used.load(std::memory_order_relaxed) & mine) == 0) g.used.fetch_or(mine, std::memory_order_relaxed);
-    auto& shelf = g.of_cpu[here].of_bin[bin];
-    if (bundle.count < Crate::kSlots) top_up(shelf, bundle);
+    Shard& here = shard(g);
+    auto& shelf = here.of_bin[bin];
     while (bundle.count != 0) {
-      Crate* full = g.of_cpu[here].store.take();
-      if (full == nullptr) return;
-      full->count = bundle.take(full->slots, Crate::kSlots);
-      const os::Guarded hold(shelf.lock);
-      if (shelf.first == nullptr) word_of(g.of_cpu[here], bin).fetch_or(bit_of(bin), std::memory_order_relaxed);
-      full->follow_with(shelf.first);
-      shelf.first = full;
+      Magazine* some = top_up(shelf, bundle);
+      if (bundle.count == 0) return;
+      if (some == nullptr) some = Empty::take();
+      if (some == nullptr) return;
+      some->count = bundle.take(some->slots, Magazine::kSlots);
+      put(here, bin, some);
     }
   }
+  static void give(Global& g, Bin bin, Magazine* full) { put(shard(g), bin, full); }
 
-  // One magazine at most, and not more than `want` of it.
+  // Of one magazine, and not more than `want`.
   static void take(Global& g, unsigned /*owner*/, Bin bin, unsigned want, SlotArray& out) {
-    std::uint32_t some = 0;
-    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
-      const auto shard = static_cast<unsigned>(__builtin_ctz(left));
-      some |= waits(g.of_cpu[shard], bin) ? 1U << shard : 0;
-    }
-    if (some == 0) return;
-    const unsigned here = os::current_cpu() % kShards;
-    // From here on upwards, then from the first.
-    std::uint32_t left = some >> here | (some & ((1U << here) - 1)) << (kShards - here);
-    for (; left != 0 && out.count == 0; left &= left - 1)
-      take_from(g.of_cpu[(here + static_cast<unsigned>(__builtin_ctz(left))) % kShards], bin, want, out);
+    for_each_waiting(g, bin, [&](Shard& shard) {
+      Magazine* emptied = nullptr;
+      {
+        auto& shelf = shard.of_bin[bin];
+        const os::Guarded hold(shelf.lock);
+        Magazine* first = shelf.first;
+        if (first == nullptr) return false;
+        out.draw(want, first->slots, first->count);
+        if (first->count == 0) emptied = taken(shard, bin);
+      }
+      recycle(shard.of_bin[bin], emptied);
+      return true;
+    });
+  }
+  // Whole; nullptr if none waits.
+  static Magazine* take(Global& g, Bin bin) {
+    Magazine* full = nullptr;
+    for_each_waiting(g, bin, [&](Shard& shard) {
+      const os::Guarded hold(shard.of_bin[bin].lock);
+      return (full = taken(shard, bin)) != nullptr;
+    });
+    return full;
   }
 
-  static std::size_t metadata_bytes(const Global& g) {
-    std::size_t bytes = 0;
-    for (const Shard& shard : g.of_cpu) bytes += shard.store.bytes();
-    return bytes;
+  // An empty one, for a full one that will be given; nullptr if there is no memory. And the other way round.
+  static Magazine* take_empty(Global& g, Bin bin) {
+    Magazine* empty = kept_empty(shard(g).of_bin[bin]);
+    if (empty == nullptr) empty = Empty::take();
+    if (empty != nullptr) empty->count = 0;
+    return empty;
   }
+  static void give_empty(Global& g, Bin bin, Magazine* empty) { recycle(shard(g).of_bin[bin], empty); }
+
+  static std::size_t metadata_bytes(const Global&) { return Empty::bytes(); }
 
   static void shrink(Global& g) {
-    for (Shard& shard : g.of_cpu) shard.store.shrink();
+    for (unsigned i = 0; i < kShards; ++i) {
+      Shard& shard = g.of_cpu[i];
+      if ((g.used.load(std::memory_order_relaxed) >> i & 1) == 0) continue;
+      for (auto& shelf : shard.of_bin) Empty::give(taken_empties(shelf));
+    }
+    Empty::shrink();
   }
 
   // In a child that another thread's change was cut off in: what it was at is lost.
   static void make_whole(Global& g) {
+    Empty::make_whole();
     for (Shard& shard : g.of_cpu) {
-      shard.store.make_whole();
       for (Bin bin = 1; bin < kBins; ++bin)
-        if (shard.of_bin[bin].lock.reset()) shard.of_bin[bin].first = nullptr;
+        if (shard.of_bin[bin].lock.reset()) ::new (static_cast<void*>(&shard.of_bin[bin])) Shelf;
     }
   }
 
@@ -98,30 +141,72 @@ struct MagazineDepot {
     return (word_of(shard, bin).load(std::memory_order_relaxed) & bit_of(bin)) != 0;
   }
 
-  // What would not fill a magazine goes into the one that came last, as far as it has room.
-  static void top_up(typename Global::Shelf& shelf, SlotArray& bundle) {
-    const os::Guarded hold(shelf.lock);
-    Crate* last = shelf.first;
-    if (last == nullptr) return;
-    last->count += bundle.take(last->slots + last->count, Crate::kSlots - last->count);
+  // This processor's.
+  static Shard& shard(Global& g) {
+    const unsigned here = os::current_cpu() % kShards;
+    const std::uint32_t mine = 1U << here;
+    if ((g.used.load(std::memory_order_relaxed) & mine) == 0) g.used.fetch_or(mine, std::memory_order_relaxed);
+    return g.of_cpu[here];
   }
 
-  static void take_from(Shard& shard, Bin bin, unsigned want, SlotArray& out) {
+  // From here on upwards, then from the first, until `visit` is done.
+  static void for_each_waiting(Global& g, Bin bin, auto visit) {
+    std::uint32_t some = 0;
+    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
+      const auto shard = static_cast<unsigned>(__builtin_ctz(left));
+      some |= waits(g.of_cpu[shard], bin) ? 1U << shard : 0;
+    }
+    if (some == 0) return;
+    const unsigned here = os::current_cpu() % kShards;
+    std::uint32_t left = some >> here | (some & ((1U << here) - 1)) << (kShards - here);
+    for (; left != 0; left &= left - 1) {
+      if (visit(g.of_cpu[(here + static_cast<unsigned>(__builtin_ctz(left))) % kShards])) return;
+    }
+  }
+
+  static void put(Shard& shard, Bin bin, Magazine* magazine) {
     auto& shelf = shard.of_bin[bin];
-    Crate* emptied = nullptr;
+    const os::Guarded hold(shelf.lock);
+    if (shelf.first == nullptr) word_of(shard, bin).fetch_or(bit_of(bin), std::memory_order_relaxed);
+    shelf.put(magazine);
+  }
+  // With the lock: the newest, if there is one.
+  static Magazine* taken(Shard& shard, Bin bin) {
+    auto& shelf = shard.of_bin[bin];
+    Magazine* first = shelf.first;
+    if (first == nullptr) return nullptr;
+    shelf.first = first->following();
+    if (shelf.first == nullptr) word_of(shard, bin).fetch_and(~bit_of(bin), std::memory_order_relaxed);
+    return first;
+  }
+  // One that was emptied, or none.
+  static void recycle(Shelf& shelf, Magazine* empty) {
+    if (empty == nullptr) return;
     {
       const os::Guarded hold(shelf.lock);
-      Crate* full = shelf.first;
-      if (full == nullptr) return;
-      out.draw(want, full->slots, full->count);
-      if (full->count == 0) {
-        shelf.first = full->following();
-        full->follow_with(nullptr);
-        if (shelf.first == nullptr) word_of(shard, bin).fetch_and(~bit_of(bin), std::memory_order_relaxed);
-        emptied = full;
-      }
+      if (shelf.empties < kEmpties) return shelf.keep(empty);
     }
-    shard.store.give(emptied);  // back to where magazines are filled
+    empty->follow_with(nullptr);
+    Empty::give(empty);
+  }
+
+  // What would not fill a magazine goes into the one that came last, as far as it has room. For what is left, an empty
+  // one, if there is one here.
+  static Magazine* top_up(Shelf& shelf, SlotArray& bundle) {
+    const os::Guarded hold(shelf.lock);
+    Magazine* last = shelf.first;
+    if (bundle.count < Magazine::kSlots && last != nullptr)
+      last->count += bundle.take(last->slots + last->count, Magazine::kSlots - last->count);
+    return bundle.count == 0 ? nullptr : shelf.take_empty();
+  }
+  static Magazine* kept_empty(Shelf& shelf) {
+    const os::Guarded hold(shelf.lock);
+    return shelf.take_empty();
+  }
+  static Magazine* taken_empties(Shelf& shelf) {
+    const os::Guarded hold(shelf.lock);
+    shelf.empties = 0;
+    return std::exchange(shelf.empty, nullptr);
   }
 };
 

@@ -27,22 +27,35 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::put(thread, bin, slot) } -> std::same_as<void>;      // hot; after admit
   { F::is_latest(seen, bin, slot) } -> std::same_as<bool>;  // it was the last that came
   // To an empty bin; to one that is in-band, at any time.
-  { F::space(thread, bin, n) } -> std::same_as<typename F::Bundle>;  // nothing yet, with room for n in the bin itself
+  { F::space(thread, bin, n) } -> std::same_as<typename F::Bundle>;  // nothing yet, with room for n <= its capacity
   { F::fill(thread, bin, bundle) } -> std::same_as<void>;            // what has been put there is the bin's
   // At most n leave; none only if there are none. An array still lies in the bin, until somebody has copied it:
   { F::drain(thread, bin, n) } -> std::same_as<typename F::Bundle>;
   { F::drained(thread, bin, n) } -> std::same_as<void>;  // so many did
   { F::count(seen, bin) } -> std::same_as<unsigned>;     // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
-  { F::check(seen, bin) } -> std::same_as<void>;              // traps in debug builds unless the invariants hold
-  { F::set_capacity(thread, bin, n) } -> std::same_as<void>;  // may be less than what is in the bin
-  { F::glance(seen, bin) } -> std::same_as<std::uint16_t>;    // hardly ever the same when something came or went
+  { F::check(seen, bin) } -> std::same_as<void>;  // traps in debug builds unless the invariants hold
+  // May be less than what is in the bin; may become less than n.
+  { F::set_capacity(thread, bin, n) } -> std::same_as<void>;
+  { F::leave(thread) } -> std::same_as<void>;  // it holds no slots: all capacities are 0, memory of its own goes back
+  { F::glance(seen, bin) } -> std::same_as<std::uint16_t>;  // hardly ever the same when something came or went
 
   { F::signature(seen) } -> std::same_as<std::uint64_t>;  // any thread; another one if the owner was here meanwhile
   { F::seize(thread, bin) } -> std::same_as<typename F::List>;  // null: none; after a barrier, exactly one holds:
   { F::accounts_for(seen, bin, n) } -> std::same_as<bool>;      // the owner will not touch that list of n slots, or
   { F::dispute(thread, bin, list) } -> std::same_as<bool>;      // it may have: keep it for later; false: no room
   { F::reconcile(thread) } -> std::same_as<void>;  // by the owner, or when a fork cut it off: all counts true again
+};
+
+// What a front answers, too, whose bins are magazines that change hands whole.
+template <class F>
+concept FrontOfMagazines = requires(typename F::PerThread& thread, const typename F::PerThread& seen, Bin bin,
+                                    typename F::Magazine* magazine) {
+  { F::swap(thread, bin) } -> std::same_as<bool>;     // an empty one for the full one beside it, or the other way round
+  { F::exchanges(seen, bin) } -> std::same_as<bool>;  // it is at its full capacity, and one of them empty or full
+  // Comes in place of the one at hand, which stays beside it; the one that was there leaves, or none.
+  { F::exchange(thread, bin, magazine) } -> std::same_as<typename F::Magazine*>;
+  { F::take_spare(thread, bin) } -> std::same_as<typename F::Magazine*>;  // ... alone
 };
 
 }  // namespace hz

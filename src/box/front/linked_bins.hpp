@@ -107,6 +107,10 @@ struct LinkedBins {
     return sum;
   }
 
+  static void leave(PerThread& t) {
+    for (Bin bin = 1; bin < kBins; ++bin) set_capacity(t, bin, 0);
+  }
+
   static std::uint16_t glance(const PerThread& t, Bin bin) {
     return static_cast<std::uint16_t>(std::uint64_t{count(t, bin)} * 31 + address(t.heads[bin].peek()) / kMinAlign);
   }

@@ -32,12 +32,12 @@ concept RemoteContract = requires(typename R::Global& g, typename R::PerThread& 
   { R::admit(thread, owner, bin) } -> std::same_as<bool>;  // false: sweep first
   { R::defer(thread, owner, bin, slot) } -> std::same_as<void>;  // after admit
   // Everything, or only what made admit refuse; a parcel is whole until the next one.
-  { typename R::Sweep(thread, everything).next(parcel) } -> std::same_as<bool>;
+  { typename R::Sweep(g, thread, sender, everything).next(parcel) } -> std::same_as<bool>;
+  // That parcel, to where its owner finds it; what has no room stays in it.
+  { typename R::Sweep(g, thread, sender, everything).send(parcel) } -> std::same_as<void>;
   { R::is_latest(seen, slot) } -> std::same_as<bool>;  // it was deferred last; lines with marks need not know
   { R::recall(thread, bin, want, bundle) } -> std::same_as<void>;  // out of the outbox, at most `want`; or none
   { R::outbox_bytes(seen) } -> std::same_as<std::size_t>;          // any thread; a recent value
-  // To where its owner finds it; what has no room stays in the parcel.
-  { R::send(g, sender, parcel) } -> std::same_as<void>;
   { R::metadata_bytes(known) } -> std::same_as<std::size_t>;  // beside Global
   // Memory of its own that it does not need goes back; so many owners there are.
   { R::shrink(g, owner) } -> std::same_as<void>;

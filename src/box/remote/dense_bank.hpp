@@ -46,7 +46,6 @@ struct DenseBank {
   static void recall(PerThread&, Bin, unsigned /*want*/, Chain&) {}
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  static void send(Global& g, unsigned sender, Parcel<Chain>& parcel) { Stash::send(g, sender, parcel); }
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
   static void collect(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
@@ -55,8 +54,9 @@ struct DenseBank {
 
   class Sweep {
    public:
-    Sweep(PerThread& thread, bool everything)
-        : thread_(thread),
+    Sweep(Global& g, PerThread& thread, unsigned /*sender*/, bool everything)
+        : g_(g),
+          thread_(thread),
           at_(everything ? 0 : Bin{thread.full_owner} * kBins + thread.full_bin),
           end_(everything ? Bin{kOwners} * kBins : at_ + 1) {}
 
@@ -71,8 +71,10 @@ struct DenseBank {
       }
       return false;
     }
+    void send(Parcel<Chain>& parcel) { Stash::send(g_, parcel); }
 
    private:
+    Global& g_;
     PerThread& thread_;
     std::size_t at_, end_;
   };

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Remote frees as messages. A thread notes them in a batch; a sweep groups the batch by owner and class, and one
-// compare-and-swap hands each group, packed in a crate, to its owner's inbox. On a miss the owner adopts its inbox
+// compare-and-swap hands each group, packed in a magazine, to its owner's inbox. On a miss the owner adopts its inbox
 // whole, with one exchange for all classes, and unpacks what the miss wants. Used by hz4. Nothing is written into the
 // slots; deferring costs three stores and two compares; there is no bound on owners.
 //
-//   inbox.fresh    crates of any class, sent and not looked at
-//   adopted[bin]   crates of one class that the owner has taken in; under `lock`, read as a hint without it
+//   inbox.fresh    magazines of any class, sent and not looked at
+//   adopted[bin]   magazines of one class that the owner has taken in; under `lock`, read as a hint without it
 #pragma once
 
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
 #include "box/remote/contract.hpp"
-#include "os/crates.hpp"
 #include "os/growing_table.hpp"
+#include "os/magazines.hpp"
 
 namespace hz {
 
 template <class Line>
 struct MessageBatch {
   using Bundle = SlotArray;
-  using Store = os::CrateStore<64>;
-  using Crate = Store::Crate;
+  using Empty = os::Magazines<Line, Line::kBinSlots / 2>;
+  using Magazine = typename Empty::Magazine;
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kEntries = Line::kBatchEntries;
@@ -33,13 +33,12 @@ struct MessageBatch {
   struct Inbox {
     alignas(64) SharedList fresh;
     alignas(64) os::Lock lock;
-    std::atomic<Crate*> adopted[kBins];
-    Crate* spare;  // empty, for the owner's own messages; under `lock`
+    std::atomic<Magazine*> adopted[kBins];
+    Magazine* spare;  // empty, for the owner's own messages; under `lock`
     unsigned spares;
   };
   struct Global {
     os::GrowingTable<Inbox, kOwners> inboxes;
-    Store store;
   };
 
   // Owner and class of an entry.
@@ -92,29 +91,17 @@ struct MessageBatch {
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  static void send(Global& g, unsigned sender, Parcel<SlotArray>& parcel) {
-    Inbox* inbox = g.inboxes.reach(parcel.owner);
-    while (inbox != nullptr && parcel.slots.count != 0) {
-      Crate* crate = empty_crate(g, sender);
-      if (crate == nullptr) return;
-      crate->bin = static_cast<std::uint32_t>(parcel.bin);
-      crate->count = parcel.slots.take(crate->slots, Crate::kSlots);
-      auto* link = reinterpret_cast<FreeSlot*>(crate);
-      inbox->fresh.push({link, link, 1}, sizeof(FreeSlot));
-    }
-  }
-
   static void collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
     Inbox* inbox = g.inboxes.find(owner);
     if (inbox == nullptr || want == 0) return;
     if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return;
-    Crate* emptied = nullptr;
+    Magazine* emptied = nullptr;
     {
       const os::Guarded hold(inbox->lock);
       if (inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) adopt(*inbox);
       emptied = unpack(*inbox, bin, want, out);
     }
-    g.store.give(emptied);
+    Empty::give(emptied);
   }
 
   static void shrink(Global& g, unsigned owners) {
@@ -122,35 +109,40 @@ struct MessageBatch {
       Inbox* inbox = g.inboxes.find(owner);
       if (inbox == nullptr) continue;
       const os::Guarded hold(inbox->lock);
-      g.store.give(inbox->spare);
+      Empty::give(inbox->spare);
       inbox->spare = nullptr;
       inbox->spares = 0;
     }
-    g.store.shrink();
+    Empty::shrink();
   }
   // In a child that another thread's change was cut off in: what an owner had taken in is lost, if it was that.
   static void make_whole(Global& g, unsigned owners) {
-    g.store.make_whole();
+    Empty::make_whole();
     for (unsigned owner = 0; owner < owners; ++owner) {
       Inbox* inbox = g.inboxes.find(owner);
       if (inbox == nullptr || !inbox->lock.reset()) continue;
-      for (std::atomic<Crate*>& crates : inbox->adopted) crates.store(nullptr, std::memory_order_relaxed);
+      for (std::atomic<Magazine*>& magazines : inbox->adopted) magazines.store(nullptr, std::memory_order_relaxed);
       inbox->spare = nullptr;
       inbox->spares = 0;
     }
   }
-  static std::size_t metadata_bytes(const Global& g) { return g.store.bytes() + g.inboxes.chunk_bytes(); }
+  static std::size_t metadata_bytes(const Global& g) { return g.inboxes.chunk_bytes(); }
 
-  // Entries of a place are chained through a small hash table; a parcel takes them out, at most a crate full.
+  // Entries of a place are chained through a small hash table. A parcel takes them out and fills a magazine with them,
+  // which is the message; where there is no memory for one, a parcel is a single slot, and cannot be sent.
   class Sweep {
    public:
-    Sweep(PerThread& thread, bool /*everything: a batch is swept whole*/) : thread_(thread) {
+    Sweep(Global& g, PerThread& thread, unsigned sender, bool /*everything: a batch is swept whole*/)
+        : g_(g), thread_(thread), sender_(sender) {
       for (unsigned i = 0; i < thread.count; ++i) {
         Link& head = heads_[row_of(thread.places[i])];
         thread.links[i] = head;
         head = static_cast<Link>(i + 1);
       }
     }
+    ~Sweep() { keep_empty(g_, sender_, magazine_); }
+    Sweep(const Sweep&) = delete;
+    Sweep& operator=(const Sweep&) = delete;
 
     bool next(Parcel<SlotArray>& out) {
       for (; row_ < kRows; ++row_) {
@@ -164,6 +156,17 @@ struct MessageBatch {
       return false;
     }
 
+    void send(Parcel<SlotArray>& parcel) {
+      Inbox* inbox = g_.inboxes.reach(parcel.owner);
+      if (inbox == nullptr || magazine_ == nullptr) return;
+      magazine_->bin = static_cast<std::uint32_t>(parcel.bin);
+      magazine_->count = parcel.slots.count;
+      auto* link = reinterpret_cast<FreeSlot*>(magazine_);
+      inbox->fresh.push({link, link, 1}, sizeof(FreeSlot));
+      magazine_ = nullptr;
+      parcel.slots.count = 0;
+    }
+
    private:
     using Link = std::uint16_t;  // an entry's number + 1
     static constexpr unsigned kRows = 128;
@@ -174,67 +177,86 @@ struct MessageBatch {
     void take_place(Place place, Parcel<SlotArray>& out) {
       out.owner = place >> kBinBits;
       out.bin = place & kBinMask;
+      if (magazine_ == nullptr) magazine_ = empty_magazine(g_, sender_);
+      void** const slots = magazine_ != nullptr ? magazine_->slots : &single_;
+      const unsigned most = magazine_ != nullptr ? Magazine::kSlots : 1;
       unsigned count = 0;
-      for (Link* link = &heads_[row_]; *link != 0 && count < Crate::kSlots;) {
+      for (Link* link = &heads_[row_]; *link != 0 && count < most;) {
         const unsigned entry = *link - 1U;
         if (thread_.places[entry] == place) {
-          slots_[count++] = thread_.slots[entry];
+          slots[count++] = thread_.slots[entry];
           *link = thread_.links[entry];
         } else {
           link = &thread_.links[entry];
         }
       }
-      out.slots = {slots_, count};
+      out.slots = {slots, count};
     }
 
+    Global& g_;
     PerThread& thread_;
-    unsigned row_ = 0;
+    unsigned sender_, row_ = 0;
+    Magazine* magazine_ = nullptr;  // what the parcel lies in
+    void* single_ = nullptr;
     Link heads_[kRows] = {};
-    void* slots_[Crate::kSlots];
   };
 
  private:
   static void adopt(Inbox& inbox) {
-    auto* crate = reinterpret_cast<Crate*>(inbox.fresh.take(~0U, sizeof(FreeSlot)).first);
-    while (crate != nullptr) {
-      Crate* next = crate->following();
-      std::atomic<Crate*>& adopted = inbox.adopted[crate->bin];
-      crate->follow_with(adopted.load(std::memory_order_relaxed));
-      adopted.store(crate, std::memory_order_relaxed);
-      crate = next;
+    auto* magazine = reinterpret_cast<Magazine*>(inbox.fresh.take(~0U, sizeof(FreeSlot)).first);
+    while (magazine != nullptr) {
+      Magazine* next = magazine->following();
+      std::atomic<Magazine*>& adopted = inbox.adopted[magazine->bin];
+      magazine->follow_with(adopted.load(std::memory_order_relaxed));
+      adopted.store(magazine, std::memory_order_relaxed);
+      magazine = next;
     }
   }
 
-  // At most `want` slots; the crates that it emptied and that are too many to keep.
-  static Crate* unpack(Inbox& inbox, Bin bin, unsigned want, SlotArray& out) {
-    Crate* too_many = nullptr;
-    Crate* crate = inbox.adopted[bin].load(std::memory_order_relaxed);
-    while (crate != nullptr && out.count < want) {
-      out.draw(want, crate->slots, crate->count);
-      if (crate->count != 0) break;
-      Crate* next = crate->following();
-      Crate*& list = inbox.spares < kSpares ? inbox.spare : too_many;
+  // At most `want` slots; the magazines that it emptied and that are too many to keep.
+  static Magazine* unpack(Inbox& inbox, Bin bin, unsigned want, SlotArray& out) {
+    Magazine* too_many = nullptr;
+    Magazine* magazine = inbox.adopted[bin].load(std::memory_order_relaxed);
+    while (magazine != nullptr && out.count < want) {
+      out.draw(want, magazine->slots, magazine->count);
+      if (magazine->count != 0) break;
+      Magazine* next = magazine->following();
+      Magazine*& list = inbox.spares < kSpares ? inbox.spare : too_many;
       if (inbox.spares < kSpares) ++inbox.spares;
-      crate->follow_with(list);
-      list = crate;
-      crate = next;
+      magazine->follow_with(list);
+      list = magazine;
+      magazine = next;
     }
-    inbox.adopted[bin].store(crate, std::memory_order_relaxed);
+    inbox.adopted[bin].store(magazine, std::memory_order_relaxed);
     return too_many;
   }
 
   // From what the sender has received, so that those who send as much as they get meet nobody.
-  static Crate* empty_crate(Global& g, unsigned sender) {
+  static Magazine* empty_magazine(Global& g, unsigned sender) {
     Inbox* own = g.inboxes.find(sender);
     if (own != nullptr) {
       const os::Guarded hold(own->lock);
-      if (Crate* crate = own->spare) {
-        own->spare = crate->following();
+      if (Magazine* magazine = own->spare) {
+        own->spare = magazine->following();
         --own->spares;
-        return crate;
+        return magazine;
       }
     }
-    return g.store.take();
+    return Empty::take();
+  }
+  static void keep_empty(Global& g, unsigned owner, Magazine* magazine) {
+    if (magazine == nullptr) return;
+    magazine->follow_with(nullptr);
+    if (Inbox* own = g.inboxes.find(owner)) {
+      const os::Guarded hold(own->lock);
+      if (own->spares < kSpares) {
+        magazine->follow_with(own->spare);
+        own->spare = magazine;
+        ++own->spares;
+        return;
+      }
+    }
+    Empty::give(magazine);
   }
 };
 

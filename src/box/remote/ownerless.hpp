@@ -24,15 +24,15 @@ struct Ownerless {
   HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }
   static void recall(PerThread&, Bin, unsigned /*want*/, SlotArray&) {}
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
-  static void send(Global&, unsigned /*sender*/, Parcel<SlotArray>&) {}
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
   static void collect(Global&, unsigned /*owner*/, Bin, unsigned /*want*/, SlotArray&) {}
 
   class Sweep {
    public:
-    Sweep(PerThread&, bool /*everything*/) {}
+    Sweep(Global&, PerThread&, unsigned /*sender*/, bool /*everything*/) {}
     bool next(Parcel<SlotArray>&) { return false; }
+    void send(Parcel<SlotArray>&) {}
   };
 };
 

@@ -115,13 +115,13 @@ struct PendingBitmap {
   static constexpr bool is_latest(const PerThread&, const void*) { return false; }
   static void recall(PerThread&, Bin, unsigned /*want*/, SlotArray&) {}
   static std::size_t outbox_bytes(const PerThread&) { return 0; }
-  static void send(Global&, unsigned /*sender*/, const Parcel<SlotArray>&) {}
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
   class Sweep {
    public:
-    Sweep(PerThread&, bool /*everything*/) {}
+    Sweep(Global&, PerThread&, unsigned /*sender*/, bool /*everything*/) {}
     bool next(Parcel<SlotArray>&) { return false; }
+    void send(Parcel<SlotArray>&) {}
   };
 
   // --- the owner's side

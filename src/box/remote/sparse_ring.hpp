@@ -62,7 +62,6 @@ struct SparseRing {
   static void recall(PerThread&, Bin, unsigned /*want*/, Chain&) {}
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  static void send(Global& g, unsigned sender, Parcel<Chain>& parcel) { Stash::send(g, sender, parcel); }
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}
   static void collect(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
@@ -73,8 +72,8 @@ struct SparseRing {
   // them. So it lies where an entry was that has left, and a sweep asks little of the stack.
   class Sweep {
    public:
-    Sweep(PerThread& thread, bool /*everything: a full ring is swept whole*/)
-        : thread_(thread), left_(thread.count), end_(thread.entries + thread.count) {}
+    Sweep(Global& g, PerThread& thread, unsigned /*sender*/, bool /*everything: a full ring is swept whole*/)
+        : g_(g), thread_(thread), left_(thread.count), end_(thread.entries + thread.count) {}
 
     bool next(Parcel<Chain>& out) {
       for (unsigned left = left_; left != 0;) {
@@ -98,6 +97,7 @@ struct SparseRing {
       thread_.bytes.set(0);
       return false;
     }
+    void send(Parcel<Chain>& parcel) { Stash::send(g_, parcel); }
 
    private:
     static constexpr unsigned kPlaces = 128;
@@ -134,6 +134,7 @@ struct SparseRing {
       FreeSlot* last = slot_of(entry);
       out = {owner_of(entry), bin_of(entry), {last->next, last, counts_[number - 1]}};
     }
+    Global& g_;
     PerThread& thread_;
     unsigned left_, opened_ = 0;
     Entry* end_;

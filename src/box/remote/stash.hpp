@@ -19,7 +19,7 @@ struct OwnerStash {
     Shelf of_owner[kOwnerCount];
   };
 
-  static void send(Global& g, unsigned /*sender*/, Parcel<Chain>& parcel) {
+  static void send(Global& g, Parcel<Chain>& parcel) {
     g.of_owner[parcel.owner].of_bin[parcel.bin].push(parcel.slots, bin_size(parcel.bin));
     parcel.slots = {};
   }

@@ -23,29 +23,39 @@ struct Unneeded {
 };
 
 template <class R>
-concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, std::size_t bytes, bool yes,
+concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, typename R::PerThread& t,
+                                  const typename R::PerThread& own, std::size_t bytes, unsigned sharers, bool yes,
                                   const RetainSettings& settings) {
   { R::set(g, settings) } -> std::same_as<void>;
   { R::attend(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
   { R::attended(seen) } -> std::same_as<bool>;
-  { R::slots_out(g, bytes) } -> std::same_as<void>;          // slots left their spans
-  { R::slots_home(g, bytes, bytes) } -> std::same_as<void>;  // ... and returned; the size of one
-  { R::span_used(g, bytes) } -> std::same_as<void>;          // a span for slots was had ...
-  { R::span_retired(g, bytes) } -> std::same_as<void>;       // ... and given back
-  { R::loose_added(g, bytes) } -> std::same_as<void>;        // slots began to wait in a shared list
-  { R::loose_taken(g, bytes) } -> std::same_as<void>;
-  { R::bins_grown(g, bytes) } -> std::same_as<void>;         // thread bins may hold so much more ...
-  { R::bins_shrunk(g, bytes) } -> std::same_as<void>;        // ... or less
-  { R::rest(g, yes) } -> std::same_as<void>;                 // time has passed; idle: nobody is at work
-  { R::at_rest(seen) } -> std::same_as<bool>;                // more of it would change nothing
-  { R::may_wait(seen, bytes) } -> std::same_as<bool>;        // may slots of that size wait in shared lists?
-  { R::must_go(seen) } -> std::same_as<bool>;                // ... so many that even their owner is to lose some
-  { R::dirty_limit(seen) } -> std::same_as<std::size_t>;     // purge when free dirty memory exceeds this ...
-  { R::dirty_target(seen) } -> std::same_as<std::size_t>;    // ... until it is down to that
-  { R::may_purge(seen) } -> std::same_as<bool>;              // it is not too soon after ...
-  { R::purged(g, bytes) } -> std::same_as<void>;             // ... so much was purged
-  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;  // of loose and so much dirty; at each beat; all idle?
-  { R::emptied(seen) } -> std::same_as<bool>;                // the program holds little of what it held a moment ago
+  // By a thread, with its own part of the books.
+  { R::slots_out(t, bytes) } -> std::same_as<void>;          // slots left their spans
+  { R::slots_home(t, bytes, bytes) } -> std::same_as<void>;  // ... and returned; the size of one
+  { R::span_used(t, bytes) } -> std::same_as<void>;          // a span for slots was had ...
+  { R::span_retired(t, bytes) } -> std::same_as<void>;       // ... and given back
+  { R::loose_added(t, bytes) } -> std::same_as<void>;        // slots began to wait in a shared list
+  { R::loose_taken(t, bytes) } -> std::same_as<void>;
+  { R::bins_grown(t, bytes) } -> std::same_as<void>;   // thread bins may hold so much more ...
+  { R::bins_shrunk(t, bytes) } -> std::same_as<void>;  // ... or less
+  // Around these, and around questions: reads what others folded, if it is time to; folds what was counted, if it is
+  // so much. Of one sharer, always.
+  { R::enter(seen, t, sharers) } -> std::same_as<void>;
+  { R::leave(g, t, sharers) } -> std::same_as<void>;
+  { R::fold(g, t) } -> std::same_as<void>;     // whatever it is
+  { R::look(seen, t) } -> std::same_as<void>;  // read at once: before what is dear is done by what was read earlier
+  { R::rest(g, yes) } -> std::same_as<void>;   // time has passed; idle: nobody is at work
+  { R::at_rest(seen) } -> std::same_as<bool>;  // more of it would change nothing
+  { R::may_wait(seen, own, bytes) } -> std::same_as<bool>;      // may slots of that size wait in shared lists?
+  { R::must_go(seen, own) } -> std::same_as<bool>;              // ... so many that even their owner is to lose some
+  { R::dirty_limit(seen, own) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
+  { R::dirty_target(seen, own) } -> std::same_as<std::size_t>;  // ... until it is down to that
+  { R::may_purge(seen) } -> std::same_as<bool>;                 // it is not too soon after ...
+  { R::purged(g, bytes) } -> std::same_as<void>;                // ... so much was purged
+  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;     // of loose and so much dirty; at each beat; all idle?
+  { R::emptied(own) } -> std::same_as<bool>;                    // the program holds little of what it held a moment ago
+  // Do few slots keep many spans? So many of the bytes that are out are no slots of spans.
+  { R::sparse(seen, bytes) } -> std::same_as<bool>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::loose_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Retention follows live bytes: the footprint may stay where the live bytes recently peaked, and a little above, so a
-// busy program whose load swings neither maps nor purges. Called by the boundary only; a few atomics and a coarse clock
-// a batch.
+// busy program whose load swings neither maps nor purges. Called by the boundary only; a few additions a batch.
+//
+// Each thread counts in a part of its own, and decides by it and by the shared sums as it read them last. A part is
+// folded into the sums when it has changed by a share of recent (kUnfoldedShare, kUnfoldedMost): a few atomics and a
+// coarse clock; and by the purger at each beat. Source of the idea: the Linux kernel's percpu_counter.
 //
 //   live      = out - loose              (thread bins count as live)
 //   recent    = the highest live in this window of time and the one before
@@ -47,45 +50,73 @@ struct BasicHysteresis : Footprint {
   static constexpr std::size_t kFewSpans = 2 * kMiB;
   static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
+  // A thread's part: what it counted and has not folded into Global, and what it read there last.
+  struct PerThread {
+    std::ptrdiff_t out = 0, loose = 0, bins = 0, spans = 0;
+    std::size_t largest = 0;
+    std::ptrdiff_t most = 0;  // so much of each may stay here
+    unsigned entered = 0;     // crossings since it read
+    struct {
+      std::size_t out = 0, loose = 0, bins = 0, spans = 0, recent = 0;
+      bool follows = false;
+    } seen;
+  };
+
   struct Global {
-    std::atomic<std::size_t> out{0}, loose{0}, bins{0}, peak{0};
+    // Settings, and what seldom changes: every crossing reads them.
+    alignas(kCacheLine) std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
+    std::atomic<std::size_t> floor{Footprint::kFloor}, alone_floor{Footprint::kAloneFloor};
+    std::atomic<std::size_t> largest{0};             // block that came home
+    std::atomic<bool> has_purger{false};             // at work
+    std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
+    // Sums, and what they were.
+    alignas(kCacheLine) std::atomic<std::size_t> out{0};
+    std::atomic<std::size_t> loose{0}, bins{0}, peak{0};
     std::atomic<std::size_t> spans{0};            // bytes of those in use
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
-    std::atomic<std::uint64_t> busy_at{0};        // when live was last near recent
-    std::atomic<bool> quiet{false};               // that is long ago
-    std::atomic<std::size_t> percent{Footprint::kDefaultPercent}, floor{Footprint::kFloor};
-    std::atomic<std::size_t> alone_floor{Footprint::kAloneFloor};
-    std::atomic<std::size_t> largest{0};                      // block that came home
-    std::atomic<bool> has_purger{false};                      // at work
-    std::atomic<std::uint64_t> purge_not_before{0};           // in microseconds
-    std::size_t least_loose = 0, least_dirty = 0, looks = 0;  // the purger's own: at its looks so far
+    alignas(kCacheLine) std::atomic<std::uint64_t> busy_at{0};  // when live was last near recent
+    std::atomic<bool> quiet{false};                             // that is long ago
+    std::size_t least_loose = 0, least_dirty = 0, looks = 0;    // the purger's own: at its looks so far
   };
 
-  static void slots_out(Global& g, std::size_t bytes) {
-    const std::size_t out = g.out.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    raise(g.peak, out);
-    raise(g.high, live(g));
+  static void slots_out(PerThread& t, std::size_t bytes) { t.out += signed_of(bytes); }
+  static void slots_home(PerThread& t, std::size_t bytes, std::size_t block) {
+    t.out -= signed_of(bytes);
+    if (HZ_UNLIKELY(block >= kLeastBlock && block <= kMostBlock && block > t.largest)) t.largest = block;
   }
-  // `block`: the size of one of them.
-  static void slots_home(Global& g, std::size_t bytes, std::size_t block) {
-    g.out.fetch_sub(bytes, std::memory_order_relaxed);
-    if (HZ_UNLIKELY(block >= kLeastBlock && block <= kMostBlock)) raise(g.largest, block);
-    if (recent(g) <= live(g)) return;
-    const std::uint64_t now = os::milliseconds();
-    turn_in_time(g, now);
-    if (live(g) + bytes >= recent(g) / kBusy && g.busy_at.load(std::memory_order_relaxed) != now)
-      g.busy_at.store(now, std::memory_order_relaxed);
-    const bool quiet = now - g.busy_at.load(std::memory_order_relaxed) >= Footprint::kQuietMilliseconds;
-    if (g.quiet.load(std::memory_order_relaxed) != quiet) g.quiet.store(quiet, std::memory_order_relaxed);
-  }
-  static void span_used(Global& g, std::size_t bytes) { g.spans.fetch_add(bytes, std::memory_order_relaxed); }
-  static void span_retired(Global& g, std::size_t bytes) { g.spans.fetch_sub(bytes, std::memory_order_relaxed); }
-  static void loose_added(Global& g, std::size_t bytes) { g.loose.fetch_add(bytes, std::memory_order_relaxed); }
-  static void loose_taken(Global& g, std::size_t bytes) { g.loose.fetch_sub(bytes, std::memory_order_relaxed); }
+  static void span_used(PerThread& t, std::size_t bytes) { t.spans += signed_of(bytes); }
+  static void span_retired(PerThread& t, std::size_t bytes) { t.spans -= signed_of(bytes); }
+  static void loose_added(PerThread& t, std::size_t bytes) { t.loose += signed_of(bytes); }
+  static void loose_taken(PerThread& t, std::size_t bytes) { t.loose -= signed_of(bytes); }
+  static void bins_grown(PerThread& t, std::size_t bytes) { t.bins += signed_of(bytes); }
+  static void bins_shrunk(PerThread& t, std::size_t bytes) { t.bins -= signed_of(bytes); }
 
-  static void bins_grown(Global& g, std::size_t bytes) { g.bins.fetch_add(bytes, std::memory_order_relaxed); }
-  static void bins_shrunk(Global& g, std::size_t bytes) { g.bins.fetch_sub(bytes, std::memory_order_relaxed); }
+  static void enter(const Global& g, PerThread& t, unsigned sharers) {
+    if (sharers <= 1 || ++t.entered >= kEntriesPerLook) look(g, t);
+  }
+  static void leave(Global& g, PerThread& t, unsigned sharers) {
+    const std::ptrdiff_t most = sharers <= 1 ? 0 : t.most;
+    if (!exceeds(t.out, most) && !exceeds(t.loose, most) && !exceeds(t.bins, most) && !exceeds(t.spans, most)) return;
+    add(g, t);
+    t.entered = kEntriesPerLook;  // looks when it enters again
+    const std::size_t share = recent(g) / kUnfoldedShare / (sharers == 0 ? 1 : sharers);
+    t.most = signed_of(share < kUnfoldedMost ? share : kUnfoldedMost);
+  }
+  static void look(const Global& g, PerThread& t) {
+    t.entered = 0;
+    t.seen.out = g.out.load(std::memory_order_relaxed);
+    t.seen.loose = g.loose.load(std::memory_order_relaxed);
+    t.seen.bins = g.bins.load(std::memory_order_relaxed);
+    t.seen.spans = g.spans.load(std::memory_order_relaxed);
+    t.seen.recent = recent(g);
+    // Without a purger: a process that never was larger.
+    t.seen.follows = attended(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;
+  }
+  static void fold(Global& g, PerThread& t) {
+    add(g, t);
+    look(g, t);
+  }
 
   static void attend(Global& g, bool purger) { g.has_purger.store(purger, std::memory_order_relaxed); }
   static bool attended(const Global& g) { return g.has_purger.load(std::memory_order_relaxed); }
@@ -101,18 +132,20 @@ struct BasicHysteresis : Footprint {
   }
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
-  static bool may_wait(const Global& g, std::size_t slot) {
-    if (!attended(g) && emptied(g)) return false;  // nobody would send it home
-    const std::size_t loose = loose_bytes(g);
-    return loose <= spare(g) / (slot <= kSmall && loose > kFew ? 16 : 2);
+  static bool may_wait(const Global& g, const PerThread& t, std::size_t slot) {
+    if (!attended(g) && emptied(t)) return false;  // nobody would send it home
+    const std::size_t loose = loose_bytes(t);
+    return loose <= spare(g, t) / (slot <= kSmall && loose > kFew ? 16 : 2);
   }
-  static bool must_go(const Global& g) { return loose_bytes(g) > spare(g) || (!attended(g) && emptied(g)); }
-  static std::size_t dirty_limit(const Global& g) {
-    const std::size_t all = spare(g);
-    const std::size_t loose = loose_bytes(g);
+  static bool must_go(const Global& g, const PerThread& t) {
+    return loose_bytes(t) > spare(g, t) || (!attended(g) && emptied(t));
+  }
+  static std::size_t dirty_limit(const Global& g, const PerThread& t) {
+    const std::size_t all = spare(g, t);
+    const std::size_t loose = loose_bytes(t);
     return loose < all - all / 4 ? all - loose : all / 4;
   }
-  static std::size_t dirty_target(const Global& g) { return dirty_limit(g) / 4 * 3; }
+  static std::size_t dirty_target(const Global& g, const PerThread& t) { return dirty_limit(g, t) / 4 * 3; }
   static bool may_purge(const Global& g) {
     if (Footprint::kBytesPerMicrosecond == 0 || attended(g)) return true;
     return os::microseconds() >= g.purge_not_before.load(std::memory_order_relaxed);
@@ -139,41 +172,89 @@ struct BasicHysteresis : Footprint {
   }
   // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is cached
   // keeps one of them.
-  static bool emptied(const Global& g) {
-    const std::size_t was = recent(g), spans = g.spans.load(std::memory_order_relaxed);
-    return (was > kSmallProcess && busy_bytes(g) < was / kEmptied) || (spans > kFewSpans && live(g) < spans / kSparse);
+  static bool emptied(const PerThread& t) {
+    const std::size_t now = live(t), was = recent(t), bins = sum(t.seen.bins, t.bins),
+                      spans = sum(t.seen.spans, t.spans);
+    const std::size_t busy = now > bins ? now - bins : 0;
+    return (was > kSmallProcess && busy < was / kEmptied) || few_in(now, spans);
+  }
+  // The same of slots of all threads; `elsewhere`: of what is out, bytes that are no slots of spans.
+  static bool sparse(const Global& g, std::size_t elsewhere) {
+    const std::size_t out = out_bytes(g);
+    return few_in(out > elsewhere ? out - elsewhere : 0, sum(g.spans.load(std::memory_order_relaxed), 0));
   }
 
-  static std::size_t busy_bytes(const Global& g) {
-    const std::size_t now = live(g);
-    const std::size_t bins = g.bins.load(std::memory_order_relaxed);
-    return now > bins ? now - bins : 0;
-  }
-  static std::size_t out_bytes(const Global& g) { return g.out.load(std::memory_order_relaxed); }
-  // Not below zero: a fork may cut a parcel's count from its slots.
-  static std::size_t loose_bytes(const Global& g) {
-    const std::size_t loose = g.loose.load(std::memory_order_relaxed);
-    return loose <= PTRDIFF_MAX ? loose : 0;
-  }
+  static std::size_t out_bytes(const Global& g) { return sum(g.out.load(std::memory_order_relaxed), 0); }
+  static std::size_t loose_bytes(const Global& g) { return sum(g.loose.load(std::memory_order_relaxed), 0); }
+  static std::size_t loose_bytes(const PerThread& t) { return sum(t.seen.loose, t.loose); }
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr unsigned kEntriesPerLook = 16;
+  // What threads have counted and not folded: a quarter of recent all together, and so much each.
+  static constexpr std::size_t kUnfoldedShare = 4, kUnfoldedMost = kMiB;
+
+  static bool few_in(std::size_t slots, std::size_t spans) { return spans > kFewSpans && slots < spans / kSparse; }
+  static std::ptrdiff_t signed_of(std::size_t bytes) { return static_cast<std::ptrdiff_t>(bytes); }
+  static bool exceeds(std::ptrdiff_t change, std::ptrdiff_t most) { return change > most || -change > most; }
+  static void add(std::atomic<std::size_t>& to, std::ptrdiff_t& change) {
+    if (change != 0) to.fetch_add(static_cast<std::size_t>(change), std::memory_order_relaxed);
+    change = 0;
+  }
+  // Not below zero: one thread may tell that bytes went before another tells that they came.
+  static std::size_t sum(std::size_t told, std::ptrdiff_t own) {
+    const std::ptrdiff_t all = signed_of(told) + own;
+    return all > 0 ? static_cast<std::size_t>(all) : 0;
+  }
+
+  static void add(Global& g, PerThread& t) {
+    const std::size_t came_home = t.out < 0 ? static_cast<std::size_t>(-t.out) : 0;
+    add(g.out, t.out);
+    add(g.loose, t.loose);
+    add(g.bins, t.bins);
+    add(g.spans, t.spans);
+    raise(g.peak, out_bytes(g));
+    raise(g.high, live(g));
+    if (HZ_UNLIKELY(t.largest > g.largest.load(std::memory_order_relaxed))) raise(g.largest, t.largest);
+    t.largest = 0;
+    if (came_home != 0 && recent(g) > live(g)) fell(g, came_home);
+  }
+
+  // So much came home, and live bytes are below what they recently were.
+  static void fell(Global& g, std::size_t bytes) {
+    const std::uint64_t now = os::milliseconds();
+    turn_in_time(g, now);
+    if (live(g) + bytes >= recent(g) / kBusy && g.busy_at.load(std::memory_order_relaxed) != now)
+      g.busy_at.store(now, std::memory_order_relaxed);
+    const bool quiet = now - g.busy_at.load(std::memory_order_relaxed) >= Footprint::kQuietMilliseconds;
+    if (g.quiet.load(std::memory_order_relaxed) != quiet) g.quiet.store(quiet, std::memory_order_relaxed);
+  }
+
   static std::size_t live(const Global& g) {
     const std::size_t out = out_bytes(g);
     const std::size_t loose = loose_bytes(g);
     return out > loose ? out - loose : 0;  // the two are read one after the other
   }
-  static std::size_t spare(const Global& g) {
-    const std::size_t now = live(g);
-    const bool follows =
-        attended(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;  // never was larger
-    const std::size_t allowed = (follows ? recent(g) : now) / 100 * g.percent.load(std::memory_order_relaxed);
-    return floor(g) + (allowed > now ? allowed - now : 0);
+  static std::size_t live(const PerThread& t) {
+    const std::size_t out = sum(t.seen.out, t.out);
+    const std::size_t loose = loose_bytes(t);
+    return out > loose ? out - loose : 0;
   }
-  static std::size_t floor(const Global& g) {
+  static std::size_t recent(const PerThread& t) {
+    const std::size_t now = live(t);
+    return now > t.seen.recent ? now : t.seen.recent;
+  }
+  static std::size_t spare(const Global& g, const PerThread& t) {
+    const std::size_t now = live(t);
+    const std::size_t from = t.seen.follows ? recent(t) : now;
+    const std::size_t allowed = from / 100 * g.percent.load(std::memory_order_relaxed);
+    return floor(g, t) + (allowed > now ? allowed - now : 0);
+  }
+  static std::size_t floor(const Global& g, const PerThread& t) {
     if (attended(g)) return g.floor.load(std::memory_order_relaxed);
+    const std::size_t largest = g.largest.load(std::memory_order_relaxed);
     return g.alone_floor.load(std::memory_order_relaxed) +
-           Footprint::kBlocks * g.largest.load(std::memory_order_relaxed);
+           Footprint::kBlocks * (largest > t.largest ? largest : t.largest);
   }
   static std::size_t recent(const Global& g) {
     const std::size_t high = g.high.load(std::memory_order_relaxed);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thread bins as arrays of pointers beside the slots: last in first out, nothing is ever written into a free slot, so a
-// block that passes from thread to thread costs no cache miss here. Used by hakozuna, hz4 and hz8. A null below each
-// array ends a pop, so that an empty bin needs no compare of its own.
+// Thread bins as arrays of pointers beside the slots (magazines): last in first out, nothing is ever written into a
+// free slot, so a block that passes from thread to thread costs no cache miss here. Used by hakozuna, hz4 and hz8. A
+// null below each array ends a pop, so that an empty bin needs no compare of its own.
 //
-//   tops[bin] - base(bin) == capacity[bin] - room[bin]         the slots of a bin are [base, top)
+//   tops[bin] - base(bin) == limit(bin) - room[bin]         the slots at hand are [base, top)
 //
 // A bin begins with an array of kFew, side by side with those of all other bins, so that a thread which hardly uses its
-// classes touches few pages; when its capacity outgrows that it moves to a longer one, for good.
+// classes touches few pages. When its capacity outgrows that, its array is a magazine of the line's; and at its full
+// capacity it has a second one beside it, full or empty, so that no sequence of calls comes to the boundary more often
+// than once a magazine. Magazines change hands whole: see exchange().
 //
 // Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation whether it
 // stands inside of one (heap/revoke.hpp). A bin that is seized has its top on `stray`, where the one put that may be
@@ -20,47 +22,46 @@
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
 #include "box/front/contract.hpp"
+#include "os/magazines.hpp"
 
 namespace hz {
 
 inline constexpr unsigned kFew = 16;
 
-// Where the arrays begin. Before each is its null.
-struct MagazinePlaces {
-  std::array<unsigned, kBins> few{}, many{};
+// Where the short arrays begin. Before each is its null.
+struct ShortArrays {
+  std::array<unsigned, kBins> first{};
   unsigned total = 0;
 };
 
 template <class Policy>
-consteval MagazinePlaces magazine_places() {
-  MagazinePlaces places;
+consteval ShortArrays short_arrays() {
+  ShortArrays arrays;
   unsigned at = 0;
   for (Bin bin = 1; bin < kBins; ++bin) {
     const unsigned most = Policy::max_capacity(bin);
-    places.few[bin] = ++at;
+    arrays.first[bin] = ++at;
     at += most < kFew ? most : kFew;
   }
-  for (Bin bin = 1; bin < kBins; ++bin) {
-    const unsigned most = Policy::max_capacity(bin);
-    places.many[bin] = ++at;
-    at += most > kFew ? most : 0;
-  }
-  places.total = at;
-  return places;
+  arrays.total = at;
+  return arrays;
 }
 
 template <class Line>
-struct Magazine {
+struct MagazineBins {
   using Bundle = SlotArray;
+  using Empty = os::Magazines<Line, Line::kBinSlots / 2>;
+  using Magazine = typename Empty::Magazine;
   using List = void**;  // a seized bin's top
   static constexpr bool kInBand = false;
   static constexpr bool kAnyBin = true;
 
-  static constexpr MagazinePlaces kPlaces = magazine_places<typename Line::Policy>();
+  static constexpr ShortArrays kShort = short_arrays<typename Line::Policy>();
+  static constexpr unsigned kMany = Magazine::kSlots, kMost = 2 * kMany;
 
   // Zero at first. A page of it is touched when a bin in it is used.
   struct Store {
-    void* entries[kPlaces.total];
+    void* entries[kShort.total];
   };
 
   static constexpr unsigned kRows = kBins + 1;       // of 0 and of kHugeBin nothing is admitted
@@ -71,7 +72,9 @@ struct Magazine {
     OwnerWord<std::int32_t> room[kRows];
     OwnerWord<std::int32_t> capacity[kRows];
     void** entries = nullptr;
-    std::uint64_t grown[kBins / 64 + 1] = {};  // a bit: the bin has moved to its longer array
+    OwnerWord<Magazine*> loaded[kRows];           // null: the bin is in its short array
+    Magazine* spare[kRows] = {};                  // beside it, if any
+    OwnerWord<std::uint32_t> spare_count[kRows];  // slots in that
     void* stray[2] = {};
     void** limbo = nullptr;  // see dispute()
     Bin limbo_bin = 0;
@@ -126,10 +129,7 @@ struct Magazine {
 
   static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.tops[bin].peek()[-1] == slot; }
 
-  static SlotArray space(PerThread& t, Bin bin, unsigned n) {
-    if (length(t, bin) + n > kFew && !has_grown(t, bin)) move(t, bin);
-    return {t.tops[bin].peek(), 0};
-  }
+  static SlotArray space(PerThread& t, Bin bin, unsigned /*n*/) { return {t.tops[bin].peek(), 0}; }
   static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
     std::atomic_signal_fence(std::memory_order_release);  // as in put
     t.tops[bin].set(bundle.slots + bundle.count);
@@ -138,15 +138,57 @@ struct Magazine {
 
   // The oldest: the newest are in this core's cache.
   static SlotArray drain(PerThread& t, Bin bin, unsigned n) {
+    if (const unsigned spare = t.spare_count[bin].peek(); spare != 0) {
+      const unsigned some = n < spare ? n : spare;
+      return {t.spare[bin]->slots + spare - some, some};
+    }
     const unsigned count = length(t, bin);
     return {base(t, bin), n < count ? n : count};
   }
   static void drained(PerThread& t, Bin bin, unsigned n) {
-    void** const first = base(t, bin);
-    const unsigned left = length(t, bin) - n;
-    __builtin_memmove(first, first + n, left * sizeof(void*));
-    t.tops[bin].set(first + left);
-    t.room[bin].add(static_cast<std::int32_t>(n));
+    if (const unsigned spare = t.spare_count[bin].peek(); spare != 0) {
+      set_spare(t, bin, t.spare[bin], spare - n);
+    } else {
+      void** const first = base(t, bin);
+      const unsigned left = length(t, bin) - n;
+      __builtin_memmove(first, first + n, left * sizeof(void*));
+      t.tops[bin].set(first + left);
+      t.room[bin].add(static_cast<std::int32_t>(n));
+    }
+    drop_unneeded(t, bin);
+  }
+
+  // The array at hand is empty, or full, and the spare one is not: they change places. Whether they did.
+  static bool swap(PerThread& t, Bin bin) {
+    Magazine* const other = t.spare[bin];
+    if (other == nullptr) return false;
+    const unsigned count = length(t, bin), others = t.spare_count[bin].peek();
+    if (count == 0 ? others == 0 : count != kMany || others != 0) return false;
+    load(t, bin, other, others, count);
+    return true;
+  }
+  // Takes the place of the array at hand, which is empty or full and becomes the spare one; the spare one leaves.
+  static Magazine* exchange(PerThread& t, Bin bin, Magazine* magazine) {
+    Magazine* const leaving = take_spare(t, bin);
+    load(t, bin, magazine, magazine->count, length(t, bin));
+    return leaving;
+  }
+  static Magazine* take_spare(PerThread& t, Bin bin) {
+    Magazine* const leaving = t.spare[bin];
+    if (leaving != nullptr) leaving->count = t.spare_count[bin].peek();
+    set_spare(t, bin, nullptr, 0);
+    return leaving;
+  }
+  // Whether it has magazines enough to part with one.
+  static bool exchanges(const PerThread& t, Bin bin) {
+    return capacity(t, bin) == kMost && (length(t, bin) == 0 || length(t, bin) == kMany);
+  }
+  // What a thread that holds no slots has of the line's magazines.
+  static void leave(PerThread& t) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      set_capacity(t, bin, 0);
+      drop_unneeded(t, bin);
+    }
   }
 
   static unsigned count(const PerThread& t, Bin bin) {
@@ -154,14 +196,15 @@ struct Magazine {
     const bool strayed = top == t.stray + 2;
     if (strayed || top == t.stray + 1) top = bin == t.limbo_bin ? t.limbo : base(t, bin);
     const std::uintptr_t n = (address(top) - address(base(t, bin))) / sizeof(void*) + (strayed ? 1 : 0);
-    return n <= most(bin) ? static_cast<unsigned>(n) : 0;
+    return (n <= kMany ? static_cast<unsigned>(n) : 0) + t.spare_count[bin].peek();
   }
   static unsigned capacity(const PerThread& t, Bin bin) { return static_cast<unsigned>(t.capacity[bin].peek()); }
+  // As much of it as one or two magazines hold, and can be had.
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
-    if (n > kFew && !has_grown(t, bin)) move(t, bin);
-    const auto capacity = static_cast<std::int32_t>(n);
-    t.room[bin].add(capacity - t.capacity[bin].peek());
-    t.capacity[bin].set(capacity);
+    const std::int32_t before = limit(t, bin);
+    if (n > kFew && !has_grown(t, bin) && !grow(t, bin)) n = kFew;
+    t.capacity[bin].set(static_cast<std::int32_t>(n >= kMost ? kMost : n > kMany ? kMany : n));
+    t.room[bin].add(limit(t, bin) - before);
   }
 
   static std::uint64_t signature(const PerThread& t) {
@@ -187,8 +230,7 @@ struct Magazine {
   }
 
   static bool accounts_for(const PerThread& t, Bin bin, unsigned length) {
-    return t.tops[bin].peek() == t.stray + 1 &&
-           t.capacity[bin].peek() - t.room[bin].peek() == static_cast<std::int32_t>(length);
+    return t.tops[bin].peek() == t.stray + 1 && limit(t, bin) - t.room[bin].peek() == static_cast<std::int32_t>(length);
   }
 
   static bool dispute(PerThread& t, Bin bin, void** top) {
@@ -207,7 +249,7 @@ struct Magazine {
         if (top == t.stray + 2) *first++ = t.stray[1];
         t.tops[bin].set(first);
       }
-      t.room[bin].set(t.capacity[bin].peek() - static_cast<std::int32_t>(length(t, bin)));
+      t.room[bin].set(limit(t, bin) - static_cast<std::int32_t>(length(t, bin)));
     }
     t.limbo = nullptr;
     t.limbo_bin = 0;
@@ -216,7 +258,7 @@ struct Magazine {
 
   static void check(const PerThread& t, Bin bin) {
     if constexpr (kDebug) {
-      hz::check(static_cast<std::int32_t>(length(t, bin)) == t.capacity[bin].peek() - t.room[bin].peek());
+      hz::check(static_cast<std::int32_t>(length(t, bin)) == limit(t, bin) - t.room[bin].peek());
       hz::check(base(t, bin)[-1] == nullptr);
     }
   }
@@ -235,17 +277,57 @@ struct Magazine {
     }
   }
 
-  static bool has_grown(const PerThread& t, Bin bin) { return (t.grown[bin / 64] >> bin % 64 & 1) != 0; }
+  static bool has_grown(const PerThread& t, Bin bin) { return t.loaded[bin].peek() != nullptr; }
   static void** base(const PerThread& t, Bin bin) {
-    const unsigned place = has_grown(t, bin) ? kPlaces.many[bin] : kPlaces.few[bin];
-    return static_cast<void**>(pointer(address(t.entries) + place * sizeof(void*)));  // of nobody's, too
+    Magazine* const magazine = t.loaded[bin].peek();
+    if (magazine != nullptr) return magazine->slots;
+    return static_cast<void**>(pointer(address(t.entries) + kShort.first[bin] * sizeof(void*)));  // of nobody's, too
   }
-  static void move(PerThread& t, Bin bin) {
+  // That the array at hand may hold.
+  static std::int32_t limit(const PerThread& t, Bin bin) {
+    const std::int32_t most = has_grown(t, bin) ? kMany : kFew, all = t.capacity[bin].peek();
+    return all < most ? all : most;
+  }
+
+  // What lies in the array at hand goes on in another one.
+  static void move(PerThread& t, Bin bin, Magazine* to) {
     const unsigned count = length(t, bin);
     void** const from = base(t, bin);
-    t.grown[bin / 64] |= std::uint64_t{1} << bin % 64;
+    t.loaded[bin].set(to);
     __builtin_memcpy(base(t, bin), from, count * sizeof(void*));
+    std::atomic_signal_fence(std::memory_order_release);  // as in put
     t.tops[bin].set(base(t, bin) + count);
+  }
+  static bool grow(PerThread& t, Bin bin) {
+    Magazine* const magazine = Empty::take();
+    if (magazine != nullptr) move(t, bin, magazine);
+    return magazine != nullptr;
+  }
+  static void drop_unneeded(PerThread& t, Bin bin) {
+    if (t.spare[bin] != nullptr && t.spare_count[bin].peek() == 0 && capacity(t, bin) < kMost)
+      give_back(take_spare(t, bin));
+    if (has_grown(t, bin) && capacity(t, bin) <= kFew && length(t, bin) <= kFew) {
+      Magazine* const magazine = t.loaded[bin].peek();
+      move(t, bin, nullptr);
+      give_back(magazine);
+    }
+  }
+  static void give_back(Magazine* magazine) {
+    magazine->follow_with(nullptr);
+    Empty::give(magazine);
+  }
+
+  // `count` slots are in it; those at hand, `spare` of them, become the spare ones.
+  static void load(PerThread& t, Bin bin, Magazine* magazine, unsigned count, unsigned spare) {
+    set_spare(t, bin, t.loaded[bin].peek(), spare);
+    t.loaded[bin].set(magazine);
+    std::atomic_signal_fence(std::memory_order_release);  // as in put
+    t.tops[bin].set(magazine->slots + count);
+    t.room[bin].set(limit(t, bin) - static_cast<std::int32_t>(count));
+  }
+  static void set_spare(PerThread& t, Bin bin, Magazine* magazine, unsigned count) {
+    t.spare[bin] = magazine;
+    t.spare_count[bin].set(count);
   }
   static unsigned length(const PerThread& t, Bin bin) {
     return static_cast<unsigned>(t.tops[bin].peek() - base(t, bin));

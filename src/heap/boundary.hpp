@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The boundary: the one place where memory changes hands. A bin that ran empty gets a batch (refill), a bin that ran
+// full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock
+// held.
+//
+//   refill:  own outbox -> own stash -> own central list -> spans with free slots -> lists that nobody owns
+//            -> a new span
+//   flush:   central list while retention lets slots wait loose, else home to their spans; empty spans retire
+#pragma once
+
+#include "heap/adaptive.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Boundary {
+  using S = State<Line>;
+  using H = Home<Line>;
+  using L = Loose<Line>;
+  using R = Reclaim<Line>;
+  using A = Adaptive<Line>;
+  using Thread = typename S::Thread;
+  using Route = typename Line::Route;
+  using Front = typename Line::Front;
+  using Bundle = typename Front::Bundle;
+  using Remote = typename Line::Remote;
+  using Pool = typename Line::Pool;
+  using Source = typename Line::Source;
+  using Retain = typename Line::Retain;
+  using Guard = typename Line::Guard;
+  using Policy = typename Line::Policy;
+  using Observe = typename Line::Observe;
+
+  static constexpr unsigned kKeepers = Composition<Line>::kKeepers;
+
+  // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
+  static void* refill(Thread& t, Bin bin, bool& zeroed) {
+    Observe::count(t.observe, Event::kRefill, 1);
+    hide(t, false);
+    if (swap(t, bin)) return popped(t, bin);
+    A::grow_capacity(t, bin);
+    A::look_at_one(t, bin);
+    const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
+    Bundle bundle = Front::space(t.front, bin, want);
+    Remote::recall(t.remote, bin, want, bundle);
+    if (bundle.count == 0) L::collect(t, t.owner, bin, want, bundle);
+    if (bundle.count == 0 && take_magazine(t, bin)) return popped(t, bin);
+    if (bundle.count == 0) L::take_waiting(t, t.owner, bin, want, bundle);
+    void* waiting = stock(t, bin, bundle);
+    L::catch_up(t, bin);
+    if (waiting != nullptr) return waiting;
+    for (bool reclaimed = false;;) {
+      if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
+      bundle = Front::space(t.front, bin, want);
+      L::take_from_others(t, bin, want, Remote::kLent && maps(bin), bundle);
+      if (void* slot = stock(t, bin, bundle)) return slot;
+      // What lies in the outbox may be what another thread is about to map.
+      if (Remote::outbox_bytes(t.remote) >= Remote::kEarlyBytes || reclaimed) deliver(t, true);
+      if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
+      if (reclaimed) return nullptr;
+      R::reclaim(t, 0);
+      reclaimed = true;
+    }
+  }
+
+  // A bin was full when `slot` came: makes room and takes it in.
+  static void flush(Thread& t, Bin bin, void* slot) {
+    Observe::count(t.observe, Event::kFlush, 1);
+    if (give_up_if_emptied(t)) return flush_home(t, bin, slot);
+    if (!swap(t, bin)) make_room(t, bin);
+    Front::check(t.front, bin);
+    if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
+    Front::turn_away(t.front, bin);
+    Bundle bundle = Bundle::of(slot);  // this thread caches nothing of the class
+    t.gave(bin_size(bin));
+    L::put(t, bin, bundle);
+    H::purge_if_due(t);
+  }
+
+  // Where nobody can take back what threads cache (no purger, or no barrier on all threads), they do not cache while
+  // they empty themselves: whoever falls asleep then keeps nothing. From then on each of the thread's frees crosses and
+  // goes home, until it allocates again or is no longer empty. Asked by every free that crosses; whether it is so.
+  static bool give_up_if_emptied(Thread& t) {
+    const std::size_t cached = t.capacity_bytes + Remote::outbox_bytes(t.remote);
+    const bool emptied = HZ_UNLIKELY(!S::global.aided.load(std::memory_order_relaxed)) &&
+                         (Retain::emptied(t.retain) || t.lately.emptied(t.taken, cached));
+    if (HZ_UNLIKELY(emptied) && !Retain::may_purge(S::global.retain)) return false;
+    hide(t, emptied);
+    if (emptied && cached != 0) {
+      R::give_up(t, true);
+      Front::leave(t.front);
+      Retain::bins_shrunk(t.retain, t.capacity_bytes);
+      t.capacity_bytes = 0;
+    }
+    return emptied;
+  }
+  // A hidden thread sees `empty`.
+  static void hide(Thread& t, bool hidden) {
+    if (HZ_LIKELY(t.hidden == hidden)) return;
+    t.hidden = hidden;
+    S::show(t, !hidden);
+  }
+  // A stranger's slot that was just deferred waits for nobody either, then.
+  static void hurry(Thread& t, unsigned owner, Bin bin) {
+    if (HZ_LIKELY(!give_up_if_emptied(t))) return;
+    R::send(t, true);
+    L::hurry(t, owner, bin);
+    L::relieve(t);
+    H::purge_if_due(t);
+  }
+
+  // Sends remote frees on their way: all of them, or those for which there was no room.
+  static void deliver(Thread& t, bool everything) {
+    R::send(t, everything);
+    L::relieve(t);
+    H::purge_if_due(t);
+  }
+
+ private:
+  static void make_room(Thread& t, Bin bin) {
+    A::grow_capacity(t, bin);
+    A::look_at_one(t, bin);
+    if (!give_magazine(t, bin)) {
+      const unsigned capacity = Front::capacity(t.front, bin);
+      const unsigned count = Front::count(t.front, bin);
+      if (count < capacity) return;
+      const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
+      R::drain(t, bin, count - keep, false);
+    }
+    H::purge_if_due(t);
+  }
+  // A bin of two magazines, of which the one at hand is empty or full and the other one is not, needs nobody else.
+  static bool swap(Thread& t, Bin bin) {
+    if constexpr (FrontOfMagazines<Front>) return Front::swap(t.front, bin);
+    return false;
+  }
+  // Magazines that wait loose come in whole, and leave whole; whether one did.
+  static bool take_magazine(Thread& t, Bin bin) {
+    if constexpr (FrontOfMagazines<Front>) {
+      auto* full = Front::exchanges(t.front, bin) ? L::take_magazine(t, bin) : nullptr;
+      if (full == nullptr) return false;
+      t.took(full->count * bin_size(bin));
+      L::give_empty(bin, Front::exchange(t.front, bin, full));
+      return true;
+    }
+    return false;
+  }
+  static bool give_magazine(Thread& t, Bin bin) {
+    if constexpr (FrontOfMagazines<Front>) {
+      auto* empty = Front::exchanges(t.front, bin) ? L::take_empty(bin) : nullptr;
+      if (empty == nullptr) return false;
+      auto* full = Front::exchange(t.front, bin, empty);
+      if (full != nullptr) t.gave(full->count * bin_size(bin));
+      L::put_magazine(t, bin, full);
+      return true;
+    }
+    return false;
+  }
+
+  static void flush_home(Thread& t, Bin bin, void* slot) {
+    Bundle bundle = Bundle::of(slot);
+    t.gave(bin_size(bin));
+    H::audit(t, bin, bundle);
+    H::go_home(t, bin, bundle);
+    L::relieve(t);
+    H::purge_if_due(t);
+  }
+
+  // First slot to the caller, the rest into the bin; nullptr if there is none.
+  static void* stock(Thread& t, Bin bin, const Bundle& bundle) {
+    if (bundle.count == 0) return nullptr;
+    t.took(bundle.count * bin_size(bin));
+    Front::fill(t.front, bin, bundle);
+    return popped(t, bin);
+  }
+  // Of a bin that has some.
+  static void* popped(Thread& t, Bin bin) {
+    Front::check(t.front, bin);
+    void* slot = Front::pop(t.front, bin);
+    Guard::on_alloc(slot, bin);
+    return slot;
+  }
+
+  // Who is to get a span's slots, as long as it has some: where nobody owns them, the threads of a processor.
+  static unsigned keeper(const Thread& t) { return Route::kOwned ? t.owner : os::current_cpu() % kKeepers; }
+
+  static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
+    Bundle bundle = Front::space(t.front, bin, want);
+    const Taken taken = take_some(t, bin, want, bundle);
+    if (taken.slots == 0) return nullptr;
+    Retain::slots_out(t.retain, taken.slots * bin_size(bin));
+    if (taken.pages != 0) bind(t, bin, taken);
+    if (!taken.fresh) {
+      H::audit(t, bin, bundle);
+      return stock(t, bin, bundle);
+    }
+    guard_tail(t, bin, taken);
+    Carved carved = Pool::carved(taken, bin);
+    while (carved.left() != 1) {
+      void* slot = carved.next();
+      if (Guard::kMarks) Guard::on_free(t.guard, slot, bin);
+      bundle.push(slot);
+    }
+    t.took(taken.slots * bin_size(bin));
+    if (bundle.count != 0) Front::fill(t.front, bin, bundle);
+    void* slot = carved.next();
+    zeroed = taken.zeroed;
+    // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
+    if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
+    return slot;
+  }
+  // Those at home into the bundle; no user memory is touched under the pool's lock.
+  static Taken take_some(Thread& t, Bin bin, unsigned want, Bundle& out) {
+    if constexpr (Front::kInBand) {
+      constexpr unsigned kMost = 96;  // small stacks: test/stack
+      void* slots[kMost];
+      const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), slots, want < kMost ? want : kMost);
+      for (unsigned i = 0; i < taken.slots && !taken.fresh; ++i) out.push(slots[i]);
+      return taken;
+    } else {
+      const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), out.slots, want);
+      if (!taken.fresh) out.count = taken.slots;
+      return taken;
+    }
+  }
+
+  // Nothing that was handed out starts behind the last slot.
+  static void bind(Thread& t, Bin bin, const Taken& taken) {
+    const std::size_t first = std::size_t{taken.first_page} << kPageShift;
+    const std::size_t pages_end = first + (std::size_t{taken.pages} << kPageShift);
+    const std::size_t end = pages_end < taken.end ? pages_end : taken.end;
+    Route::bind(S::global.route, taken.span + first, end - first, bin, t.owner);
+  }
+
+  // Where the last page ends in less than a slot, an address there must look like a free slot: it was never handed out.
+  static void guard_tail(Thread& t, Bin bin, const Taken& taken) {
+    const std::size_t end = bin_slots(bin) * bin_size(bin);
+    const std::size_t pages_end = std::size_t{taken.first_page + taken.pages} << kPageShift;
+    if (Guard::kMarks && pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end), bin);
+  }
+
+  // A span of the class would cost page faults: nothing that was touched before is free.
+  static bool maps(Bin bin) {
+    return Source::dirty_bytes(S::global.source) < std::size_t{bin_granules(bin)} << kGranuleShift;
+  }
+
+  static bool new_span(Thread& t, Bin bin, bool reclaimed) {
+    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.insists = reclaimed});
+    if (run.at == 0) return false;
+    Pool::adopt(S::shelves.pool, run.at, bin, keeper(t), run.zeroed);
+    Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
+    Observe::count(t.observe, Event::kSpanAcquired, 1);
+    return true;
+  }
+};
+
+}  // namespace hz

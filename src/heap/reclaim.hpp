@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How slots leave a thread: some of a bin, its outbox, or all that it holds, when it ends, when it empties itself, and
+// when memory cannot be had. Called by boundary.hpp and by those who take back what threads cache, with the thread's
+// lock held.
+#pragma once
+
+#include "heap/loose.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Reclaim {
+  using S = State<Line>;
+  using H = Home<Line>;
+  using L = Loose<Line>;
+  using Thread = typename S::Thread;
+  using Front = typename Line::Front;
+  using Bundle = typename Front::Bundle;
+  using Remote = typename Line::Remote;
+  using Retain = typename Line::Retain;
+  using Observe = typename Line::Observe;
+
+  // At most `n` slots of a bin leave the thread; whether any did.
+  static bool drain(Thread& t, Bin bin, unsigned n, bool to_spans) {
+    Bundle bundle = Front::drain(t.front, bin, n);
+    const unsigned count = bundle.count;
+    if (count == 0) return false;
+    t.gave(count * bin_size(bin));
+    H::audit(t, bin, bundle);
+    if (to_spans) {
+      H::go_home(t, bin, bundle);
+    } else {
+      L::put(t, bin, bundle);
+    }
+    Front::drained(t.front, bin, count);
+    return true;
+  }
+
+  // What is in the outbox goes to where its owners find it, all of it or what made it full.
+  static void send(Thread& t, bool everything) {
+    typename Remote::Sweep sweep(S::shelves.remote, t.remote, t.owner, everything);
+    Parcel<Bundle> parcel;
+    while (sweep.next(parcel)) {
+      const std::size_t size = bin_size(parcel.bin);
+      t.gave(parcel.slots.count * size);
+      H::audit(t, parcel.bin, parcel.slots);
+      // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
+      if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size) &&
+          S::global.owners.threads(parcel.owner) != 0) {
+        L::prove_some(t, parcel.bin, parcel.slots);
+        const unsigned count = parcel.slots.count;
+        Retain::loose_added(t.retain, count * size);
+        sweep.send(parcel);
+        if (parcel.slots.count != 0) Retain::loose_taken(t.retain, parcel.slots.count * size);
+        Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
+      }
+      H::go_home(t, parcel.bin, parcel.slots);
+    }
+  }
+
+  // Empties a thread's bins and its outbox.
+  static void give_up(Thread& t, bool to_spans) {
+    send(t, true);
+    for (Bin bin = 1; bin < kBins; ++bin)
+      while (drain(t, bin, L::kAll, to_spans)) {
+      }
+  }
+
+  // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that waits for the
+  // owner goes home.
+  static void bury(Thread& t) {
+    // A hint: see Threads::on_thread_exit.
+    const bool last = S::global.owners.threads(t.owner) == 1;
+    Retain::bins_shrunk(t.retain, t.capacity_bytes);
+    give_up(t, last);
+    if (last) L::vacate(t, t.owner);
+    H::purge_if_due(t);
+  }
+
+  // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
+  static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
+    give_up(t, true);
+    L::vacate_all(t);
+    return H::purge(t, keep_dirty, SIZE_MAX);
+  }
+};
+
+}  // namespace hz

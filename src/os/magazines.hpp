@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Magazines: arrays of slots of one class, in which slots lie where nothing is written into free slots. They make up
+// the longer bins of threads, and change hands whole; messages between threads are magazines, too. An empty one costs a
+// lock; memory for them comes from the system by the granule, and a store keeps one granule that nobody uses.
+// Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
+#pragma once
+
+#include <atomic>
+
+#include "base/free_list.hpp"
+#include "base/units.hpp"
+#include "os/lock.hpp"
+#include "os/os.hpp"
+
+namespace hz::os {
+
+template <unsigned kMost>
+struct Magazine {
+  static constexpr unsigned kSlots = kMost;
+
+  FreeSlot* next;  // a magazine: it begins like a free slot, so that a SharedList chains magazines, too
+  std::uint32_t count, bin;
+  void* none;  // null always: what the slot below the first one is to whoever takes them one by one
+  void* slots[kSlots];
+
+  Magazine* following() const { return reinterpret_cast<Magazine*>(next); }
+  void follow_with(Magazine* magazine) { next = reinterpret_cast<FreeSlot*>(magazine); }
+};
+
+template <unsigned kMost>
+class MagazineStore {
+ public:
+  using Magazine = os::Magazine<kMost>;
+
+  // An empty one; nullptr if there is no memory.
+  Magazine* take() {
+    const Guarded hold(lock_);
+    if (partial_ == nullptr && !more()) return nullptr;
+    Chunk& chunk = *partial_;
+    if (&chunk == unused_) unused_ = nullptr;
+    Magazine* magazine = chunk.unused != nullptr ? chunk.unused : chunk.magazines + chunk.reached++;
+    if (magazine == chunk.unused) chunk.unused = magazine->following();
+    ++chunk.used;
+    if (!chunk.has_room()) unlink(chunk);
+    return magazine;
+  }
+
+  // A list of them, or none; each to the store that it came from.
+  static void give(Magazine* first) {
+    while (Magazine* magazine = first) {
+      first = magazine->following();
+      Chunk& chunk = chunk_of(magazine);
+      chunk.home->take_back(chunk, magazine);
+    }
+  }
+
+  // The granule that it keeps although no magazine of it is in use goes back to the system.
+  void shrink() {
+    const Guarded hold(lock_);
+    if (unused_ != nullptr) drop(*unused_);
+    unused_ = nullptr;
+  }
+
+  // In a child that another thread's change was cut off in: chunks with room are lost.
+  void make_whole() {
+    if (lock_.reset()) partial_ = unused_ = nullptr;
+  }
+
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  // A granule. Magazines beyond `reached` were never used, so their pages are not there yet.
+  struct Chunk {
+    static constexpr unsigned kMagazines = kGranule / sizeof(Magazine) - 1;
+
+    Chunk *next, *previous;  // with room
+    MagazineStore* home;
+    Magazine* unused;
+    unsigned used, reached;
+    Magazine magazines[kMagazines];
+
+    bool has_room() const { return unused != nullptr || reached != kMagazines; }
+  };
+  static_assert(sizeof(Chunk) <= kGranule);
+
+  static Chunk& chunk_of(const Magazine* magazine) {
+    return *static_cast<Chunk*>(pointer(address(magazine) & ~(kGranule - 1)));
+  }
+
+  void take_back(Chunk& chunk, Magazine* magazine) {
+    const Guarded hold(lock_);
+    if (!chunk.has_room()) link(chunk);
+    magazine->follow_with(chunk.unused);
+    chunk.unused = magazine;
+    if (--chunk.used != 0) return;
+    if (unused_ == nullptr) {
+      unused_ = &chunk;
+    } else {
+      drop(chunk);
+    }
+  }
+
+  void link(Chunk& chunk) {
+    chunk.next = partial_;
+    chunk.previous = nullptr;
+    if (partial_ != nullptr) partial_->previous = &chunk;
+    partial_ = &chunk;
+  }
+  void unlink(Chunk& chunk) {
+    (chunk.previous != nullptr ? chunk.previous->next : partial_) = chunk.next;
+    if (chunk.next != nullptr) chunk.next->previous = chunk.previous;
+  }
+  void drop(Chunk& chunk) {
+    unlink(chunk);
+    bytes_.fetch_sub(kGranule, std::memory_order_relaxed);
+    unmap(&chunk, kGranule);
+  }
+
+  bool more() {
+    auto* chunk = static_cast<Chunk*>(map(kGranule, kGranule));
+    if (chunk == nullptr) return false;
+    forbid_huge_pages(chunk, kGranule);
+    bytes_.fetch_add(kGranule, std::memory_order_relaxed);
+    chunk->home = this;
+    link(*chunk);
+    return true;
+  }
+
+  alignas(64) Lock lock_;
+  Chunk* partial_ = nullptr;  // those with room
+  Chunk* unused_ = nullptr;   // one of them of which no magazine is in use
+  std::atomic<std::size_t> bytes_{0};
+};
+
+// Those of one line: its bins and its depot pass the same ones. A store for each processor, so that threads seldom wait
+// for each other here.
+template <class Line, unsigned kMost>
+class Magazines {
+ public:
+  using Store = MagazineStore<kMost>;
+  using Magazine = typename Store::Magazine;
+
+  // nullptr if there is no memory.
+  static Magazine* take() { return stores_[current_cpu() % kStores].take(); }
+  // A list, or none.
+  static void give(Magazine* first) { Store::give(first); }
+
+  static void shrink() {
+    for (Store& store : stores_) store.shrink();
+  }
+  static std::size_t bytes() {
+    std::size_t sum = 0;
+    for (const Store& store : stores_) sum += store.bytes();
+    return sum;
+  }
+  // In a child that another thread's change was cut off in.
+  static void make_whole() {
+    for (Store& store : stores_) store.make_whole();
+  }
+
+ private:
+  static constexpr unsigned kStores = 16;  // on machines with more processors some share one
+  static inline constinit Store stores_[kStores];
+};
+
+}  // namespace hz::os
