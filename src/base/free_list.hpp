@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Free slots as linked lists: the layout of a free slot, a chain that a thread holds, and a lock-free list that threads
-// share. Used by the lines whose free slots carry their links (linked bins, stashes, central lists).
+// share. Used by the lines whose free slots carry their links (linked bins, owner lists).
 //
 //   free slot:  word 0 = next, word 1 = mark (see the guard box); the rest is untouched
 #pragma once
@@ -20,16 +20,10 @@ struct FreeSlot {
 
 // A private list with its end and its length; last->next is meaningless.
 struct Chain {
-  static constexpr unsigned kMost = ~0U;
-
   FreeSlot* first = nullptr;
   FreeSlot* last = nullptr;
   unsigned count = 0;
 
-  // It needs none: see SlotArray.
-  struct Buffer {
-    static Chain empty() { return {}; }
-  };
   static Chain of(void* slot) {
     Chain chain;
     chain.push(slot);

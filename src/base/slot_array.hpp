@@ -8,16 +8,9 @@
 namespace hz {
 
 struct SlotArray {
-  static constexpr unsigned kMost = 48;  // that a buffer holds: it lies on the stack, see test/stack
-
   void** slots = nullptr;
   unsigned count = 0;
 
-  // For slots on their way from one shared place to another.
-  struct Buffer {
-    void* slots[kMost];
-    SlotArray empty() { return {slots, 0}; }
-  };
   static SlotArray of(void*& slot) { return {&slot, 1}; }
 
   // There is room.

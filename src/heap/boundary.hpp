@@ -4,9 +4,9 @@
 // full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock
 // held.
 //
-//   refill:  own outbox -> own stash -> own central list -> spans with free slots -> lists that nobody owns
+//   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> lists that nobody owns
 //            -> a new span
-//   flush:   central list while retention lets slots wait loose, else home to their spans; empty spans retire
+//   flush:   the exchange while retention lets slots wait loose, else home to their spans; empty spans retire
 #pragma once
 
 #include "heap/adaptive.hpp"
@@ -24,7 +24,7 @@ struct Boundary {
   using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
-  using Remote = typename Line::Remote;
+  using Exchange = typename Line::Exchange;
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
   using Retain = typename Line::Retain;
@@ -43,20 +43,20 @@ struct Boundary {
     A::look_at_one(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
     Bundle bundle = Front::space(t.front, bin, want);
-    Remote::recall(t.remote, bin, want, bundle);
+    Exchange::recall(t.exchange, bin, want, bundle);
     if (bundle.count == 0) L::collect(t, t.owner, bin, want, bundle);
     if (bundle.count == 0 && take_magazine(t, bin)) return popped(t, bin);
     if (bundle.count == 0) L::take_waiting(t, t.owner, bin, want, bundle);
     void* waiting = stock(t, bin, bundle);
-    L::catch_up(t, bin);
+    L::pass_on_backlog(t, bin);
     if (waiting != nullptr) return waiting;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
       bundle = Front::space(t.front, bin, want);
-      L::take_from_others(t, bin, want, Remote::kLent && maps(bin), bundle);
+      L::steal(t, bin, want, maps(bin), bundle);
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
-      if (Remote::outbox_bytes(t.remote) >= Remote::kEarlyBytes || reclaimed) deliver(t, true);
+      if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
       if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
       if (reclaimed) return nullptr;
       R::reclaim(t, 0);
@@ -82,7 +82,7 @@ struct Boundary {
   // they empty themselves: whoever falls asleep then keeps nothing. From then on each of the thread's frees crosses and
   // goes home, until it allocates again or is no longer empty. Asked by every free that crosses; whether it is so.
   static bool give_up_if_emptied(Thread& t) {
-    const std::size_t cached = t.capacity_bytes + Remote::outbox_bytes(t.remote);
+    const std::size_t cached = t.capacity_bytes + Exchange::outbox_bytes(t.exchange);
     const bool emptied = HZ_UNLIKELY(!S::global.aided.load(std::memory_order_relaxed)) &&
                          (Retain::emptied(t.retain) || t.lately.emptied(t.taken, cached));
     if (HZ_UNLIKELY(emptied) && !Retain::may_purge(S::global.retain)) return false;
@@ -102,10 +102,10 @@ struct Boundary {
     S::show(t, !hidden);
   }
   // A stranger's slot that was just deferred waits for nobody either, then.
-  static void hurry(Thread& t, unsigned owner, Bin bin) {
+  static void hurry(Thread& t, unsigned owner, Bin bin, bool sent) {
     if (HZ_LIKELY(!give_up_if_emptied(t))) return;
     R::send(t, true);
-    L::hurry(t, owner, bin);
+    if (sent) L::pass_on(t, owner, bin, L::kAll);
     L::relieve(t);
     H::purge_if_due(t);
   }

@@ -23,7 +23,7 @@ struct Heap {
   using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Guard = typename Line::Guard;
-  using Remote = typename Line::Remote;
+  using Exchange = typename Line::Exchange;
   using Observe = typename Line::Observe;
   using Source = typename Line::Source;
   using H = Huge<Line>;
@@ -287,11 +287,9 @@ struct Heap {
     Thread& t = S::fast();
     if (HZ_UNLIKELY(!t.alive || bin > kLastBin || bin == 0 || !Guard::may_free(t.guard, block, bin)))
       return free_slow(block);
-    if (Remote::kDirect && bin_slots(bin) == 1) return free_whole(t, bin, block);
+    if (Exchange::moves_span(bin)) return free_whole(t, bin, block);
     if (HZ_UNLIKELY(!deferred(t, Route::owner(tag), bin, block))) return free_slow(block);
-    if constexpr (Remote::kDirect) {
-      if (HZ_UNLIKELY(Remote::help_due(t.remote, bin))) help(Route::owner(tag));
-    }
+    if (HZ_UNLIKELY(Exchange::help_due(t.exchange, bin))) help(Route::owner(tag));
   }
 
   // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here on.
@@ -303,19 +301,17 @@ struct Heap {
 
   // This thread has sent so much that it looks after what waits for one whom it sent to.
   HZ_SLOW static void help(unsigned owner) {
-    if constexpr (Remote::kDirect) {
-      Entered here;
-      Remote::helped(here.thread().remote);
-      Loose<Line>::help(here.thread(), owner);
-    }
+    Entered here;
+    Exchange::helped(here.thread().exchange);
+    Loose<Line>::help(here.thread(), owner);
   }
 
   // The outbox is ours while the flag is up and we still see our own state after that: see revoke.hpp.
   HZ_INLINE static bool deferred(Thread& t, unsigned owner, Bin bin, void* block) {
     t.deferring.put(true);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const bool admitted = HZ_LIKELY(&S::fast() == &t) && Remote::admit(t.remote, owner, bin) &&
-                          !Remote::is_latest(t.remote, block) && HZ_LIKELY(Guard::claim(t.guard, block, bin));
+    const bool admitted = HZ_LIKELY(&S::fast() == &t) && Exchange::admit(t.exchange, owner, bin) &&
+                          !Exchange::is_latest(t.exchange, block) && HZ_LIKELY(Guard::claim(t.guard, block, bin));
     if (admitted) defer(t, owner, bin, block);
     // Release: whoever finds the flag down finds the outbox as we left it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -323,13 +319,14 @@ struct Heap {
     return admitted;
   }
 
-  HZ_INLINE static void defer(Thread& t, unsigned owner, Bin bin, void* block) {
-    Remote::defer(t.remote, owner, bin, block);
-    if constexpr (Remote::kDirect) {
-      Observe::count(t.observe, Event::kRemoteSent, 1);
-      Observe::count(t.observe, Event::kBytesSent, bin_size(bin));
-      t.gave(bin_size(bin));
-    }
+  // Whether its owner can have it from now on.
+  HZ_INLINE static bool defer(Thread& t, unsigned owner, Bin bin, void* block) {
+    const std::size_t sent = Exchange::defer(t.exchange, owner, bin, block);
+    if (sent == 0) return false;
+    Observe::count(t.observe, Event::kRemoteSent, 1);
+    Observe::count(t.observe, Event::kBytesSent, sent);
+    t.gave(sent);
+    return true;
   }
 
   HZ_SLOW static void free_slow(void* block) {
@@ -353,9 +350,9 @@ struct Heap {
     if (Route::kOwned && Route::owner(tag) != t.owner) {
       if (HZ_UNLIKELY(!Guard::claim(S::shared.guard, block, bin)))
         return Faults<Line>::note(Fault::kDoubleFree, block, bin);
-      if (!Remote::admit(t.remote, Route::owner(tag), bin)) B::deliver(t, false);
-      defer(t, Route::owner(tag), bin, block);
-      return B::hurry(t, Route::owner(tag), bin);
+      if (!Exchange::admit(t.exchange, Route::owner(tag), bin)) B::deliver(t, false);
+      const bool sent = defer(t, Route::owner(tag), bin, block);
+      return B::hurry(t, Route::owner(tag), bin, sent);
     }
     Guard::on_free(S::shared.guard, block, bin);
     if (Front::admit(t.front, bin, block)) {

@@ -18,7 +18,7 @@ struct Huge {
   using Route = typename Line::Route;
 
   static constexpr std::size_t kMaxBytes = PTRDIFF_MAX;
-  static constexpr unsigned kNobody = Line::Remote::kOwners;  // an owner that no thread is
+  static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
 
   // `instead_of`: granules of the block whose place it takes.
   static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed, std::size_t instead_of = 0) {

@@ -14,7 +14,7 @@ struct Judge {
   using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Guard = typename Line::Guard;
-  using Remote = typename Line::Remote;
+  using Exchange = typename Line::Exchange;
   using Source = typename Line::Source;
   using Tag = typename Route::Tag;
 
@@ -23,7 +23,7 @@ struct Judge {
     const Fault fault = Guard::diagnose(S::shared.guard, const_cast<void*>(block), bin);
     if (Guard::kProves || fault != Fault::kNone) return fault;
     const auto& t = S::fast();
-    const bool latest = Front::is_latest(t.front, bin, block) || Remote::is_latest(t.remote, block);
+    const bool latest = Front::is_latest(t.front, bin, block) || Exchange::is_latest(t.exchange, block);
     return latest ? Fault::kDoubleFree : Fault::kNone;
   }
 

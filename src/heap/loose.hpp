@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots that wait loose between threads: for their owner (Remote), or for any thread of it (Central). Retention says
+// Slots that wait loose between threads, in the exchange: for their owner, or for any thread of it. Retention says
 // how many bytes may; what is more goes home to its spans. Called from the boundary (boundary.hpp) with the thread's
 // lock held.
 #pragma once
+
+#include <type_traits>
 
 #include "heap/home.hpp"
 
@@ -14,10 +16,10 @@ struct Loose {
   using S = State<Line>;
   using H = Home<Line>;
   using Thread = typename S::Thread;
-  using Bundle = typename Line::Front::Bundle;
-  using Remote = typename Line::Remote;
+  using Front = typename Line::Front;
+  using Bundle = typename Front::Bundle;
+  using Exchange = typename Line::Exchange;
   using Route = typename Line::Route;
-  using Central = typename Line::Central;
   using Retain = typename Line::Retain;
   using Observe = typename Line::Observe;
   using Guard = typename Line::Guard;
@@ -26,7 +28,6 @@ struct Loose {
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
   static constexpr unsigned kLooks = 2 * kBins;          // lists that one crossing relieves
   static constexpr unsigned kUnproved = 16;              // batches of which one is proved
-  static constexpr unsigned kOwnerLooks = 64;            // owners without a thread that one crossing asks
 
   static unsigned lists() { return S::global.owners.end() * kBins; }
 
@@ -37,26 +38,23 @@ struct Loose {
   }
   // What strangers sent.
   static void collect(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
-    Remote::collect(S::shelves.remote, owner, bin, want, out);
+    const unsigned told = Exchange::collect(S::shelves.exchange, owner, bin, want, out);
     if (out.count == 0) return;
     Observe::count(t.observe, Event::kRemoteCollected, out.count);
-    if constexpr (Remote::kDirect) {
-      arrived(t, bin, out);  // was never counted as loose
-    } else {
-      Retain::loose_taken(t.retain, out.count * bin_size(bin));
-    }
+    Retain::loose_taken(t.retain, told * bin_size(bin));
+    if constexpr (Exchange::kUntold) arrived(t, bin, out);
   }
   // What threads of the same owner left.
   static void take_waiting(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
-    if (!may_wait(bin)) return;
-    Central::take(S::shelves.central, owner, bin, want, out);
+    if (!Exchange::holds(bin)) return;
+    Exchange::take(S::shelves.exchange, owner, bin, want, out);
     if (out.count != 0) Retain::loose_taken(t.retain, out.count * bin_size(bin));
     own(t, bin, out);
   }
 
   // The same by the magazine; nullptr if none waits.
   static auto* take_magazine(Thread& t, Bin bin) {
-    auto* full = may_wait(bin) ? Central::take(S::shelves.central, bin) : nullptr;
+    auto* full = Exchange::holds(bin) ? Exchange::take(S::shelves.exchange, bin) : nullptr;
     if (full == nullptr) return full;
     Retain::loose_taken(t.retain, full->count * bin_size(bin));
     own(t, bin, {full->slots, full->count});
@@ -66,22 +64,22 @@ struct Loose {
   static void put_magazine(Thread& t, Bin bin, auto* magazine) {
     if (magazine == nullptr) return;
     Bundle slots = {magazine->slots, magazine->count};
-    if (may_wait(bin) && Retain::may_wait(S::global.retain, t.retain, bin_size(bin))) {
+    if (may_wait(t, bin)) {
       prove_some(t, bin, slots);
       magazine->count = slots.count;
       Retain::loose_added(t.retain, slots.count * bin_size(bin));
-      return slots.count != 0 ? Central::give(S::shelves.central, bin, magazine) : give_empty(bin, magazine);
+      return slots.count != 0 ? Exchange::give(S::shelves.exchange, bin, magazine) : give_empty(bin, magazine);
     }
     H::go_home(t, bin, slots);
     give_empty(bin, magazine);
     relieve(t);
   }
-  static auto* take_empty(Bin bin) { return Central::take_empty(S::shelves.central, bin); }
-  static void give_empty(Bin bin, auto* magazine) { Central::give_empty(S::shelves.central, bin, magazine); }
+  static auto* take_empty(Bin bin) { return Exchange::take_empty(S::shelves.exchange, bin); }
+  static void give_empty(Bin bin, auto* magazine) { Exchange::give_empty(S::shelves.exchange, bin, magazine); }
 
   static void own(const Thread& t, Bin bin, const Bundle& slots) {
-    if constexpr (Remote::kDirect)
-      for (unsigned i = 0; i < slots.count; ++i) own(t, bin, slots.slots[i]);
+    if constexpr (Exchange::kUntold)
+      for (unsigned i = 0; Exchange::moves_span(bin) && i < slots.count; ++i) own(t, bin, slots.slots[i]);
   }
   // Of a slot that is all of its span: whoever takes it owns it.
   static void own(const Thread& t, Bin bin, const void* slot) {
@@ -105,7 +103,7 @@ struct Loose {
 
   static void vacate_all(Thread& t) {
     for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) vacate(t, owner);
-    if constexpr (Remote::kDirect) vacate(t, Remote::kOrphans);
+    vacate(t, Exchange::kOrphans);
     shrink();
   }
   // Some of what waits in one list; how many bytes, 0 if there was nothing.
@@ -113,21 +111,15 @@ struct Loose {
     return send_home(t, owner, bin, 8 * kBatch) * bin_size(bin);
   }
   // Memory of the lists' own that they do not need goes back.
-  static void shrink() {
-    Central::shrink(S::shelves.central);
-    Remote::shrink(S::shelves.remote, S::global.owners.end());
-  }
+  static void shrink() { Exchange::shrink(S::shelves.exchange, S::global.owners.end()); }
 
-  // What strangers sent without an outbox, beyond what the owner wants: some of it goes on, so that spans come to be
-  // empty and other threads have it; more each time, as long as more is left.
-  static void catch_up(Thread& t, Bin bin) {
-    if constexpr (Remote::kDirect) {
-      bool full = pass_on(t, t.owner, bin, Remote::budget(S::shelves.remote, t.remote, t.owner, bin));
-      full |= pass_on(t, t.owner, Remote::next_bin(t.remote), kBatch);
-      // Of spans whose owner is gone: at home, they find a new one.
-      full |= pass_on(t, Remote::kOrphans, bin, kBatch);
-      if (full) relieve(t);
-    }
+  // What strangers sent and no parcel told of, beyond what the owner wants: see Exchange::backlog.
+  static void pass_on_backlog(Thread& t, Bin bin) {
+    bool full = false;
+    Backlog some;
+    for (unsigned n = 0; Exchange::backlog(S::shelves.exchange, t.exchange, t.owner, bin, n, some); ++n)
+      full |= pass_on(t, some.owner, some.bin, some.most);
+    if (full) relieve(t);
   }
   // The same for an owner to whom this thread has sent a lot.
   static void help(Thread& t, unsigned owner) {
@@ -137,22 +129,26 @@ struct Loose {
     H::purge_if_due(t);
   }
 
-  // What was sent to an owner without an outbox, of one class.
-  static void hurry(Thread& t, unsigned owner, Bin bin) {
-    if constexpr (Remote::kDirect) pass_on(t, owner, bin, kAll);
+  // What waits for others: of owners without a thread, and of whom the exchange lends from when memory would be mapped.
+  static void steal(Thread& t, Bin bin, unsigned want, bool maps, Bundle& out) {
+    const unsigned sent = Exchange::steal(S::shelves.exchange, S::global.owners, bin, want, maps, out);
+    if (out.count == 0) return;
+    Observe::count(t.observe, Event::kRemoteCollected, sent);
+    Retain::loose_taken(t.retain, out.count * bin_size(bin));
   }
-
-  // From owners without a thread; with `anybodys`, from owners who have not come for it, because their threads may be
-  // waiting for a processor. The counts are only a hint: any list may be taken by anybody.
-  static void take_from_others(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
-    if constexpr (Remote::kDirect) return;  // what is sent to those without a thread is the orphans': see catch_up
-    const unsigned end = S::global.owners.end();
-    const unsigned looks = end < kOwnerLooks ? end : kOwnerLooks;
-    const unsigned from = end == looks ? 0 : S::global.sweep_cursor.fetch_add(looks, std::memory_order_relaxed);
-    for (unsigned i = 0; i < looks && out.count == 0; ++i) {
-      const unsigned owner = (from + i) % end;
-      if (anybodys || S::global.owners.threads(owner) == 0) take(t, owner, bin, want, out);
+  // At most so many of the slots of a class that wait for an owner are given to others, or go home. Whether the caller
+  // has to relieve the lists afterwards: for all that it passes on, once.
+  HZ_SLOW static bool pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {
+    Scratch scratch(bin);
+    bool all_wait = true;
+    while (most != 0) {
+      Bundle bundle = scratch.empty();
+      collect(t, owner, bin, scratch.at_most(most), bundle);
+      if (bundle.count == 0) break;
+      most = bundle.count < most ? most - bundle.count : 0;
+      all_wait &= put_where_it_may(t, bin, bundle);
     }
+    return !all_wait;
   }
 
   // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
@@ -174,12 +170,40 @@ struct Loose {
   }
 
  private:
+  // Where slots lie on their way from one shared place to another: in a magazine, for a stack may be small; without
+  // memory for one, one at a time.
+  class InMagazine {
+   public:
+    explicit InMagazine(Bin bin) : bin_(bin), magazine_(take_empty(bin)) {}
+    ~InMagazine() { give_empty(bin_, magazine_); }
+    InMagazine(const InMagazine&) = delete;
+    InMagazine& operator=(const InMagazine&) = delete;
+
+    Bundle empty() { return {magazine_ != nullptr ? magazine_->slots : &single_, 0}; }
+    unsigned at_most(unsigned n) const {
+      const unsigned room = magazine_ != nullptr ? Front::Magazine::kSlots : 1;
+      return n < room ? n : room;
+    }
+
+   private:
+    const Bin bin_;
+    typename Front::Magazine* const magazine_;
+    void* single_ = nullptr;
+  };
+  // A list needs no place.
+  struct InList {
+    explicit InList(Bin) {}
+    static Bundle empty() { return {}; }
+    static unsigned at_most(unsigned n) { return n; }
+  };
+  using Scratch = std::conditional_t<FrontOfMagazines<Front>, InMagazine, InList>;
+
   // Whether all of it may wait loose.
   static bool put_where_it_may(Thread& t, Bin bin, Bundle& bundle) {
-    if (may_wait(bin) && Retain::may_wait(S::global.retain, t.retain, bin_size(bin))) {
+    if (may_wait(t, bin)) {
       prove_some(t, bin, bundle);
       const unsigned count = bundle.count;
-      Central::give(S::shelves.central, t.owner, bin, bundle);
+      Exchange::give(S::shelves.exchange, t.owner, bin, bundle);
       Retain::loose_added(t.retain, (count - bundle.count) * bin_size(bin));
       if (bundle.count == 0) return true;
     }
@@ -200,42 +224,25 @@ struct Loose {
     Observe::count(t.observe, Event::kBytesCollected, count * bin_size(bin));
   }
 
-  // Of a box without an outbox, slots that are not all of their span do not wait loose: they would change hands and the
-  // span its owner not with them.
-  static bool may_wait(Bin bin) { return !Remote::kDirect || bin_slots(bin) == 1; }
-
-  // Those who call relieve afterwards: two buffers would be too much for a small stack. Whether they have to.
-  HZ_SLOW static bool pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {
-    typename Bundle::Buffer buffer;
-    bool all_wait = true;
-    while (most != 0) {
-      Bundle bundle = buffer.empty();
-      collect(t, owner, bin, step(most), bundle);
-      if (bundle.count == 0) break;
-      most = bundle.count < most ? most - bundle.count : 0;
-      all_wait &= put_where_it_may(t, bin, bundle);
-    }
-    return !all_wait;
+  static bool may_wait(Thread& t, Bin bin) {
+    return Exchange::holds(bin) && Retain::may_wait(S::global.retain, t.retain, bin_size(bin));
   }
 
-  // A batch, or as much of it as a buffer holds; how many went.
+  // A batch, or as much of it as lies in a magazine; how many went.
   static unsigned send_home(Thread& t, unsigned owner, Bin bin, unsigned most) {
-    typename Bundle::Buffer buffer;
-    Bundle bundle = buffer.empty();
-    take(t, owner, bin, step(most), bundle);
+    Scratch scratch(bin);
+    Bundle bundle = scratch.empty();
+    take(t, owner, bin, scratch.at_most(most), bundle);
     const unsigned count = bundle.count;
     H::go_home(t, bin, bundle);
     return count;
   }
-  static unsigned step(unsigned most) { return most < Bundle::kMost ? most : Bundle::kMost; }
 
   // What is left of `room` slots.
   static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;
     unsigned gone = 0;
-    // A magazine is some buffers full.
-    for (unsigned n = Bundle::kMost; n == Bundle::kMost && gone < kBatch / 2; gone += n)
-      n = send_home(t, owner, bin, kBatch);
+    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n) n = send_home(t, owner, bin, kBatch);
     return gone < room ? room - gone : 0;
   }
 };

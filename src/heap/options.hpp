@@ -151,9 +151,7 @@ struct Options {
   static bool set_limit_hard(Options& o, std::string_view value) { return parse_limit(value, o.limit_hard); }
 
   void apply(const Knob& knob, std::string_view value) {
-    if (knob.set(*this, value)) return;
-    os::Message message;
-    begin_warning(message, knob.variable, value).text(" ").text(knob.accepted).text("\n").send();
+    if (!knob.set(*this, value)) warn_of_value(knob, value);
   }
 
   // key:value,key:value
@@ -169,10 +167,7 @@ struct Options {
       if (found != nullptr) {
         apply(*found, value);
       } else if (!item.empty()) {
-        os::Message message;
-        begin_warning(message, kList, key);
-        for (const Knob& knob : kKnobs) message.text(" ").text(knob.key);
-        message.text("\n").send();
+        warn_of_key(key);
       }
     }
   }
@@ -195,7 +190,21 @@ struct Options {
     const std::string_view name = cut(value, '=');
     bool known = name == kList;
     for (const Knob& knob : kKnobs) known = known || name == knob.variable;
-    if (known) return;
+    if (!known) warn_of_variable(name, value);
+  }
+
+  // Functions of their own: a message takes 700 bytes of the stack.
+  HZ_COLD static void warn_of_value(const Knob& knob, std::string_view value) {
+    os::Message message;
+    begin_warning(message, knob.variable, value).text(" ").text(knob.accepted).text("\n").send();
+  }
+  HZ_COLD static void warn_of_key(std::string_view key) {
+    os::Message message;
+    begin_warning(message, kList, key);
+    for (const Knob& knob : kKnobs) message.text(" ").text(knob.key);
+    message.text("\n").send();
+  }
+  HZ_COLD static void warn_of_variable(std::string_view name, std::string_view value) {
     os::Message message;
     begin_warning(message, name, value);
     for (const Knob& knob : kKnobs) message.text(" ").text(knob.variable);

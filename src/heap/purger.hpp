@@ -100,7 +100,7 @@ struct Purger {
     Thread& t = S::keeper;
     Retain::rest(S::global.retain, idle);
     const Unneeded unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source), idle);
-    if (strangers_sent()) {
+    if (Line::Exchange::something_waits(S::shelves.exchange)) {
       vacate(t, Retain::out_bytes(S::global.retain));
     } else if (unneeded.loose != 0) {
       vacate(t, unneeded.loose);
@@ -120,16 +120,11 @@ struct Purger {
     return due && target < needed ? target : needed;
   }
 
-  static bool strangers_sent() {
-    if constexpr (Line::Remote::kDirect) return Line::Remote::something_waits(S::shelves.remote);
-    return false;
-  }
-
   // Of what waits loose, so many bytes go home: no more, or busy threads would fill the lists again for ever.
   static void vacate(Thread& t, std::size_t bytes) {
     const unsigned end = S::global.owners.end();
     for (unsigned owner = 0; owner < end && bytes != 0; ++owner) vacate_owner(t, owner, bytes);
-    if constexpr (Line::Remote::kDirect) vacate_owner(t, Line::Remote::kOrphans, bytes);
+    vacate_owner(t, Line::Exchange::kOrphans, bytes);
     const Crossing crossing(t);
     Loose<Line>::shrink();
   }
@@ -202,7 +197,7 @@ struct Purger {
     unsigned least = ~0U;
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
-      const std::uint64_t now = Line::Front::signature(t->front) + Line::Remote::outbox_bytes(t->remote);
+      const std::uint64_t now = Line::Front::signature(t->front) + Line::Exchange::outbox_bytes(t->exchange);
       t->same = now == t->signature ? t->same + 1 : 0;
       t->signature = now;
       if (t->same < least) least = t->same;

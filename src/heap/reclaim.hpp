@@ -17,7 +17,7 @@ struct Reclaim {
   using Thread = typename S::Thread;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
-  using Remote = typename Line::Remote;
+  using Exchange = typename Line::Exchange;
   using Retain = typename Line::Retain;
   using Observe = typename Line::Observe;
 
@@ -39,9 +39,9 @@ struct Reclaim {
 
   // What is in the outbox goes to where its owners find it, all of it or what made it full.
   static void send(Thread& t, bool everything) {
-    typename Remote::Sweep sweep(S::shelves.remote, t.remote, t.owner, everything);
+    typename Exchange::Drain outbox(S::shelves.exchange, t.exchange, t.owner, everything);
     Parcel<Bundle> parcel;
-    while (sweep.next(parcel)) {
+    while (outbox.next(parcel)) {
       const std::size_t size = bin_size(parcel.bin);
       t.gave(parcel.slots.count * size);
       H::audit(t, parcel.bin, parcel.slots);
@@ -51,7 +51,7 @@ struct Reclaim {
         L::prove_some(t, parcel.bin, parcel.slots);
         const unsigned count = parcel.slots.count;
         Retain::loose_added(t.retain, count * size);
-        sweep.send(parcel);
+        outbox.send(parcel);
         if (parcel.slots.count != 0) Retain::loose_taken(t.retain, parcel.slots.count * size);
         Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
       }

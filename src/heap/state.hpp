@@ -17,12 +17,12 @@
 #include <iterator>
 
 #include "base/plain_word.hpp"
-#include "box/central/contract.hpp"
+#include "box/exchange/contract.hpp"
 #include "box/front/contract.hpp"
 #include "box/guard/contract.hpp"
 #include "box/observe/contract.hpp"
 #include "box/policy/contract.hpp"
-#include "box/remote/contract.hpp"
+#include "box/pool/contract.hpp"
 #include "box/retain/contract.hpp"
 #include "box/route/contract.hpp"
 #include "box/source/contract.hpp"
@@ -36,15 +36,14 @@ template <class Line>
 struct Composition {
   using Route = typename Line::Route;
   using Front = typename Line::Front;
-  using Remote = typename Line::Remote;
-  using Central = typename Line::Central;
+  using Exchange = typename Line::Exchange;
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
   using Guard = typename Line::Guard;
   using Bundle = typename Front::Bundle;
 
-  static_assert(std::same_as<Bundle, typename Remote::Bundle> && std::same_as<Bundle, typename Central::Bundle>,
-                "slots pass between front, remote and central: they need one type of Bundle");
+  static_assert(std::same_as<Bundle, typename Exchange::Bundle>,
+                "slots pass between front and exchange: they need one type of Bundle");
 
   // Audits follow links; and a list that was taken from a thread may begin with a slot that the program has.
   static_assert(!Guard::kMarks || Front::kInBand, "a guard with marks needs links in free slots: a front in band");
@@ -55,24 +54,22 @@ struct Composition {
   static_assert(Route::kOwned || !Guard::kProves, "a guard that looks at slots needs a route with owners");
   static_assert(Route::kOwned || Front::kAnyBin, "a route without owners needs a front that may be asked for any bin");
 
-  static_assert(Route::kOwned || (Remote::kOwners == 1 && !Remote::kDirect),
-                "a remote box with owners needs a route that names them");
-  static_assert(!Route::kOwned || Remote::kOwners < Route::kMostOwners,
+  static_assert(Route::kOwned || (Exchange::kOwners == 1 && !Exchange::kUntold),
+                "an exchange with owners needs a route that names them");
+  static_assert(!Route::kOwned || Exchange::kOwners < Route::kMostOwners,
                 "tags need room for every owner, and for one that nobody is");
   static constexpr unsigned kKeepers = 256;  // who gets a span's slots where nobody owns them
-  static_assert((Route::kOwned ? Remote::kOwners : kKeepers) <= Pool::kMostOwners, "spans need room for every owner");
-  static_assert(Remote::kOwners <= Central::kMostOwners - (Remote::kDirect ? 1 : 0),
-                "the central needs a place for every owner, and one for the orphans of a direct remote box");
+  static_assert((Route::kOwned ? Exchange::kOwners : kKeepers) <= Pool::kMostOwners, "spans need room for every owner");
 
   // The tag of a page vouches for all that starts in it.
   static_assert(!Route::kByPages || Pool::kWholePages, "page tags need a pool that carves whole pages");
 
   // Two frees of a slot would be one bit; and what is collected is looked at slot by slot.
-  static_assert(!Remote::kDirect || Guard::kClaims,
-                "a direct remote box needs a guard of which one of two claims fails");
+  static_assert(!Exchange::kUntold || Guard::kClaims,
+                "an exchange that is not told of each slot needs a guard of which one of two claims fails");
   static_assert(
-      !Remote::kDirect || requires(Bundle bundle) { bundle.slots[0]; },
-      "a direct remote box needs bundles that are arrays");
+      !Exchange::kUntold || requires(Bundle bundle) { bundle.slots[0]; },
+      "an exchange that is not told of each slot needs bundles that are arrays");
 
   // Tables beside the arena, one row a granule.
   template <class Box>
@@ -89,9 +86,9 @@ struct Composition {
     }
     return left == 0;
   }
-  static_assert(names_its_tables<Guard>() && names_its_tables<Pool>() && names_its_tables<Remote>(),
+  static_assert(names_its_tables<Guard>() && names_its_tables<Pool>() && names_its_tables<Exchange>(),
                 "a box with tables has to name each of them: the sum of kTables is kTableBytesPerGranule");
-  static_assert(1 + tables<Guard>() + tables<Pool>() + tables<Remote>() <= Source::kMostTables,
+  static_assert(1 + tables<Guard>() + tables<Pool>() + tables<Exchange>() <= Source::kMostTables,
                 "the source cannot keep so many tables");
 };
 
@@ -99,10 +96,8 @@ template <class Line>
 struct State {
   static_assert(RouteContract<typename Line::Route>);
   static_assert(FrontContract<typename Line::Front>);
-  static_assert(RemoteContract<typename Line::Remote>);
-  static_assert(!Line::Remote::kDirect || DirectRemote<typename Line::Remote>);
-  static_assert(CentralContract<typename Line::Central>);
-  static_assert(!FrontOfMagazines<typename Line::Front> || CentralOfMagazines<typename Line::Central>,
+  static_assert(ExchangeContract<typename Line::Exchange>);
+  static_assert(!FrontOfMagazines<typename Line::Front> || ExchangeOfMagazines<typename Line::Exchange>,
                 "magazines need a place where they wait");
   static_assert(PoolContract<typename Line::Pool>);
   static_assert(SourceContract<typename Line::Source>);
@@ -149,7 +144,7 @@ struct State {
     typename Line::Front::PerThread front;
     typename Line::Route::PerThread route;
     typename Line::Guard::PerThread guard;
-    typename Line::Remote::PerThread remote;
+    typename Line::Exchange::PerThread exchange;
     [[no_unique_address]] typename Line::Observe::PerThread observe;
 
     os::Lock lock;  // held by whoever crosses the boundary with this state
@@ -188,8 +183,7 @@ struct State {
   // Where threads meet, by class and by owner. All zero at first, and apart from what is not, so that a page of it is
   // touched when something in it is used.
   struct Shelves {
-    typename Line::Remote::Global remote;
-    typename Line::Central::Global central;
+    typename Line::Exchange::Global exchange;
     typename Line::Pool::Global pool;
   };
 
@@ -204,7 +198,7 @@ struct State {
     Thread* threads = nullptr;  // alive
     Thread* spare = nullptr;    // states of the dead, for threads to come
     Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
-    Owners<Line::Remote::kOwners> owners;
+    Owners<Line::Exchange::kOwners> owners;
     std::size_t thread_memory = 0;
     std::atomic<unsigned> thread_count{0};  // alive; written under the lock
     unsigned busy_turn = 0;                 // which busy threads the purger takes from next: see Purger::take_back

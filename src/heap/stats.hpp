@@ -108,10 +108,9 @@ struct Stats {
       out.bytes_peak = Line::Retain::peak_bytes(g.retain);
       out.bytes_dirty = Line::Source::dirty_bytes(g.source);
       out.bytes_metadata = sizeof(typename S::Global) + sizeof(typename S::Shelves) + g.thread_memory +
-                           g.owners.chunk_bytes() + Line::Central::metadata_bytes(S::shelves.central) +
-                           Line::Remote::metadata_bytes(S::shelves.remote);
+                           g.owners.chunk_bytes() + Line::Exchange::metadata_bytes(S::shelves.exchange);
     }
-    if constexpr (Line::Remote::kDirect) cached += at(sums, Event::kBytesSent) - at(sums, Event::kBytesCollected);
+    cached += at(sums, Event::kBytesSent) - at(sums, Event::kBytesCollected);
     out.counting = g.counting.load(std::memory_order_relaxed) ? 1 : 0;
     out.alloc_small = at(sums, Event::kAllocSmall);
     out.alloc_medium = at(sums, Event::kAllocMedium);
@@ -164,7 +163,7 @@ struct Stats {
   static void add(Thread& t, const Look& hold, std::uint64_t* sums, std::size_t& cached) {
     if (hold.may_walk()) Line::Retain::fold(S::global.retain, t.retain);
     Line::Observe::add_to(t.observe, sums);
-    cached += Line::Remote::outbox_bytes(t.remote);
+    cached += Line::Exchange::outbox_bytes(t.exchange);
     for (Bin bin = 1; bin < kBins; ++bin) cached += Line::Front::count(t.front, bin) * bin_size(bin);
   }
 };

@@ -37,11 +37,12 @@ struct Tables {
   using Global = typename S::Global;
 
   static constexpr std::size_t kBytesPerGranule = kTableBytes<Route> + kTableBytes<typename Line::Guard> +
-                                                  kTableBytes<typename Line::Pool> + kTableBytes<typename Line::Remote>;
+                                                  kTableBytes<typename Line::Pool> +
+                                                  kTableBytes<typename Line::Exchange>;
   // Of these, what is touched where slots are not of the smallest.
   static constexpr std::size_t kUsualBytesPerGranule = kBytesPerGranule - kDenseBytes<typename Line::Guard> -
                                                        kDenseBytes<typename Line::Pool> -
-                                                       kDenseBytes<typename Line::Remote>;
+                                                       kDenseBytes<typename Line::Exchange>;
 
   // False if there is no memory. Nothing has tags yet.
   static bool open(Global& g) {
@@ -52,7 +53,8 @@ struct Tables {
     const auto table = [&](unsigned i) { return Source::table(g.source, i); };
     if constexpr (shapes.guard != 0) Line::Guard::open(base, table(shapes.guard), granules);
     Line::Pool::open(S::shelves.pool, base, table(shapes.pool), granules);
-    if constexpr (shapes.remote != 0) Line::Remote::open(S::shelves.remote, base, table(shapes.remote), granules);
+    if constexpr (shapes.exchange != 0)
+      Line::Exchange::open(S::shelves.exchange, base, table(shapes.exchange), granules);
     return true;
   }
 
@@ -68,13 +70,13 @@ struct Tables {
   // The route's table, then those of each box side by side, in the order in which it counts on them.
   struct Shapes {
     TableShape of[12];
-    unsigned count = 0, guard = 0, pool = 0, remote = 0;
+    unsigned count = 0, guard = 0, pool = 0, exchange = 0;
 
     constexpr Shapes() {
       of[count++] = {.row_bytes = kTableBytes<Route>, .lasts = true, .counts = true};
       guard = add<typename Line::Guard>();
       pool = add<typename Line::Pool>();
-      remote = add<typename Line::Remote>();
+      exchange = add<typename Line::Exchange>();
     }
     // The number of its first table, 0 if it has none.
     template <class Box>

@@ -208,7 +208,7 @@ struct Threads {
     ::new (static_cast<void*>(t)) Thread;
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
-    join_remote(*t);
+    Line::Exchange::join(t->exchange, S::shelves.exchange);
     t->owner = g.owners.for_new_thread();
     Line::Route::join(t->route, t->owner);
     return t;
@@ -218,10 +218,7 @@ struct Threads {
   static void join_nobodys(Thread& t) {
     if (&t == &S::shared) Line::Front::join(t.front, S::shared_store);
     Line::Guard::join(t.guard);
-    join_remote(t);
-  }
-  static void join_remote(Thread& t) {
-    if constexpr (Line::Remote::kDirect) Line::Remote::join(t.remote, S::shelves.remote);
+    Line::Exchange::join(t.exchange, S::shelves.exchange);
   }
 
   // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
@@ -258,7 +255,7 @@ struct Threads {
     if (g.threads != nullptr) g.threads->previous = &t;
     g.threads = &t;
     g.owners.joined(t.owner);
-    if constexpr (Line::Remote::kDirect) Line::Remote::open_queues(S::shelves.remote, t.owner);
+    Line::Exchange::carried(S::shelves.exchange, t.owner);
     g.thread_count.fetch_add(1, std::memory_order_relaxed);
   }
   static void delist(typename S::Global& g, Thread& t) {
@@ -296,9 +293,7 @@ struct Threads {
     delist(S::global, t);
     if (S::global.threads == nullptr) wake_purger();  // it ends
     const bool last = S::global.owners.threads(t.owner) == 0;
-    if constexpr (Line::Remote::kDirect) {
-      if (last) Line::Remote::close_queues(S::shelves.remote, t.owner);
-    }
+    if (last) Line::Exchange::left(S::shelves.exchange, t.owner);
     discard(t);
     return last;
   }
@@ -363,7 +358,7 @@ struct Threads {
   }
   // For a thread to come, or for trim.
   static void leave_behind(typename S::Global& g, Thread& t) {
-    if constexpr (Line::Remote::kDirect) Line::Remote::finish(S::shelves.remote, t.remote);
+    Line::Exchange::finish(S::shelves.exchange, t.exchange);
     delist(g, t);
     Line::Retain::fold(g.retain, t.retain);
     t.alive = false;
@@ -386,10 +381,7 @@ struct Threads {
     g.threads_lock.reset();
     Line::Source::make_whole(g.source);
     Line::Pool::make_whole(S::shelves.pool, [&](auto visit) { Line::Source::for_each_row(g.source, visit); });
-    if constexpr (requires { Line::Central::make_whole(S::shelves.central); })
-      Line::Central::make_whole(S::shelves.central);
-    if constexpr (requires { Line::Remote::make_whole(S::shelves.remote, 0U); })
-      Line::Remote::make_whole(S::shelves.remote, g.owners.end());
+    Line::Exchange::make_whole(S::shelves.exchange, g.owners.end());
     for (Thread* t : {&S::shared, &S::keeper}) {
       if (!t->lock.reset()) continue;
       ::new (static_cast<void*>(t)) Thread;
@@ -410,8 +402,8 @@ struct Threads {
   }
   // This thread's state, while the purger took its cache away: what it deferred may be half sent.
   static void recover(Thread& t) {
-    t.remote = {};
-    join_remote(t);
+    t.exchange = {};
+    Line::Exchange::join(t.exchange, S::shelves.exchange);
     t.revoked.set(true);
   }
 };

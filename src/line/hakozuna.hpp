@@ -4,13 +4,12 @@
 // full magazines move through a depot to whoever needs them; what idle threads hold goes back. For every program.
 #pragma once
 
-#include "box/central/magazine_depot.hpp"
-#include "box/central/span_pool.hpp"
+#include "box/exchange/magazine_depot.hpp"
 #include "box/front/magazine_bins.hpp"
 #include "box/guard/outside.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
-#include "box/remote/ownerless.hpp"
+#include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
 #include "box/route/byte_tag.hpp"
@@ -30,8 +29,7 @@ struct Hakozuna {
   using Route = ByteTag;
   using Policy = Frozen<Hakozuna>;
   using Front = MagazineBins<Hakozuna>;
-  using Remote = Ownerless;
-  using Central = MagazineDepot<Hakozuna>;
+  using Exchange = MagazineDepot<Hakozuna>;
   using Pool = BasicSpanPool<false>;
   using Source = Arena;
   using Retain = Hysteresis;

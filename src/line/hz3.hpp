@@ -5,13 +5,13 @@
 // allocate, at any number of threads.
 #pragma once
 
-#include "box/central/lock_free_list.hpp"
-#include "box/central/span_pool.hpp"
+#include "box/exchange/owner_lists.hpp"
+#include "box/exchange/sparse_ring.hpp"
 #include "box/front/linked_bins.hpp"
 #include "box/guard/fail_fast.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
-#include "box/remote/sparse_ring.hpp"
+#include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
 #include "box/route/page_tag.hpp"
@@ -35,8 +35,7 @@ struct Hz3 {
 
   using Route = PageTag;
   using Front = LinkedBins;
-  using Remote = SparseRing<Hz3>;
-  using Central = LockFreeList<Hz3>;
+  using Exchange = OwnerLists<Hz3, SparseRing<Hz3>>;
   using Pool = SpanPool;
   using Source = Arena;
   using Retain = Hysteresis;

@@ -4,7 +4,7 @@
 // frees need no grouping. Costs up to 48 KiB of state a thread; for programs with a handful of busy threads.
 #pragma once
 
-#include "box/remote/dense_bank.hpp"
+#include "box/exchange/dense_bank.hpp"
 #include "line/hz3.hpp"
 
 namespace hz {
@@ -22,8 +22,7 @@ struct Hz3Fast {
 
   using Route = PageTag;
   using Front = LinkedBins;
-  using Remote = DenseBank<Hz3Fast>;
-  using Central = LockFreeList<Hz3Fast>;
+  using Exchange = OwnerLists<Hz3Fast, DenseBank<Hz3Fast>>;
   using Pool = SpanPool;
   using Source = Arena;
   using Retain = Hysteresis;

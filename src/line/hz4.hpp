@@ -5,13 +5,12 @@
 // without limit. For programs whose blocks are allocated by one thread and freed by another.
 #pragma once
 
-#include "box/central/magazine_depot.hpp"
-#include "box/central/span_pool.hpp"
+#include "box/exchange/message_batch.hpp"
 #include "box/front/magazine_bins.hpp"
 #include "box/guard/outside.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
-#include "box/remote/message_batch.hpp"
+#include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
 #include "box/route/page_header.hpp"
@@ -34,8 +33,7 @@ struct Hz4 {
   using Route = PageHeader;
   using Policy = Frozen<Hz4>;
   using Front = MagazineBins<Hz4>;
-  using Remote = MessageBatch<Hz4>;
-  using Central = MagazineDepot<Hz4>;
+  using Exchange = MessageBatch<Hz4>;
   using Pool = BasicSpanPool<false>;
   using Source = Arena;
   using Retain = Hysteresis;

@@ -5,13 +5,12 @@
 // must not hold more memory than they use, and for those whose frees are not to be trusted.
 #pragma once
 
-#include "box/central/magazine_depot.hpp"
-#include "box/central/span_pool.hpp"
+#include "box/exchange/pending_bitmap.hpp"
 #include "box/front/magazine_bins.hpp"
 #include "box/guard/slot_state.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
-#include "box/remote/pending_bitmap.hpp"
+#include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/keep_refill.hpp"
 #include "box/route/descriptor.hpp"
@@ -36,8 +35,7 @@ struct Hz8 {
   using Route = Descriptor;
   using Policy = Frozen<Hz8>;
   using Front = MagazineBins<Hz8>;
-  using Remote = PendingBitmap<Hz8>;
-  using Central = MagazineDepot<Hz8>;
+  using Exchange = PendingBitmap<Hz8>;
   using Pool = BasicSpanPool<false>;
   using Source = Arena;
   using Retain = KeepRefill;

@@ -171,7 +171,8 @@ unsigned current_cpu() {
 
 unsigned usable_cpus() {
   const KeepErrno keep;
-  unsigned long mask[128] = {};  // 8192 processors; the C library's own type ends at 1024
+  // 8192 processors; the C library's own type ends at 1024. Not on the stack, which may be small.
+  static unsigned long mask[128];
   const long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
   unsigned cpus = 0;
   for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i)

@@ -571,7 +571,7 @@ TYPED_TEST(LineContract, MetadataIsASmallPart) {
   std::vector<void*> blocks;
   for (int i = 0; i < 100000; ++i) blocks.push_back(Heap::malloc(500));
   // Where every slot's state is kept out of line, a little more.
-  const unsigned part = TypeParam::Remote::kDirect ? 40 : 50;
+  const unsigned part = TypeParam::Exchange::kUntold ? 40 : 50;
   EXPECT_LE(this->Stats().bytes_metadata - empty.bytes_metadata, 100000u * 512 / part);
   for (void* at : blocks) Heap::free(at);
   this->ExpectAllHome();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every box of the role central (the pools of spans). Add a box here and it is held to the contract.
+// Every box of the role pool. Add a box here and it is held to the contract.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include "box/central/span_pool.hpp"
+#include "box/pool/span_pool.hpp"
 
 namespace hz_test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contract of a pool: slots at home in their spans. No slot is touched, so the arena need not exist.
-#include "box/central/contract.hpp"
+#include "box/pool/contract.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -103,7 +103,7 @@ TYPED_TEST(PoolContract, EmptiedExactlyWhenTheLastSlotIsHome) {
       ASSERT_EQ(n, given.kept);
       ASSERT_TRUE(this->emptied_.empty());
     }
-    const hz::Given given = this->Give(bin, all);
+    this->Give(bin, all);
     ASSERT_EQ(1u, this->emptied_.size());
     EXPECT_EQ(span, this->emptied_[0]);
     EXPECT_EQ(0u, this->Take(bin, 1, 1).slots) << "it is no longer the pool's";

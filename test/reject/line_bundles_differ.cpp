@@ -2,12 +2,12 @@
 //
 // Boxes that pass slots to each other in two forms.
 // says: need one type of Bundle
-#include "box/central/magazine_depot.hpp"
+#include "box/exchange/magazine_depot.hpp"
 #include "line/hz3.hpp"
 
 struct Line : hz::Hz3 {
 #ifndef HZ_COMPLETE
-  using Central = hz::MagazineDepot<Line>;
+  using Exchange = hz::MagazineDepot<Line>;
 #endif
 };
 

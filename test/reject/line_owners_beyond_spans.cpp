@@ -7,7 +7,7 @@
 struct Line : hz::Hz4 {
 #ifndef HZ_COMPLETE
   static constexpr unsigned kOwners = hz::Hz4::kOwners + 1;
-  using Remote = hz::MessageBatch<Line>;
+  using Exchange = hz::MessageBatch<Line>;
 #endif
 };
 

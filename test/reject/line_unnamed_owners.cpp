@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Owners that the route cannot tell apart.
-// says: a remote box with owners needs a route that names them
+// says: an exchange with owners needs a route that names them
 #include "box/route/byte_tag.hpp"
 #include "line/hz4.hpp"
 

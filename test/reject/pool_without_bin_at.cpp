@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A pool that cannot say what it handed out.
-#include "box/central/contract.hpp"
+#include "box/pool/contract.hpp"
 
 using namespace hz;
 

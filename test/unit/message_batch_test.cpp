@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between threads: what their header file says beyond the contract of a remote box, and the growing table and
+// Messages between threads: what their header file says beyond the contract of an exchange, and the growing table and
 // the magazines that they are made of.
-#include "box/remote/message_batch.hpp"
+#include "box/exchange/message_batch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,15 +29,15 @@ void Send(Batch::Global& g, unsigned sender, unsigned owner, hz::Bin bin, Slots&
           std::size_t count) {
   const auto t = std::make_unique<Batch::PerThread>();
   for (std::size_t i = first; i < first + count; ++i) Batch::defer(*t, owner, bin, slots[i]);
-  Batch::Sweep sweep(g, *t, sender, true);
-  for (Parcel parcel; sweep.next(parcel);) {
-    sweep.send(parcel);
+  Batch::Drain outbox(g, *t, sender, true);
+  for (Parcel parcel; outbox.next(parcel);) {
+    outbox.send(parcel);
     ASSERT_EQ(0u, parcel.slots.count);
   }
 }
 
 std::vector<void*> Collect(Batch::Global& g, unsigned owner, hz::Bin bin, unsigned want) {
-  hz::SlotArray::Buffer buffer;
+  BufferOf<hz::SlotArray> buffer;
   hz::SlotArray bundle = buffer.empty();
   Batch::collect(g, owner, bin, want, bundle);
   return Listed(bundle);
@@ -54,17 +54,17 @@ TEST(MessageBatch, AdmitsItsEntriesAndItsBytes) {
   }
 }
 
-TEST(MessageBatch, ASweepMakesOneParcelOfEachOwnerAndClass) {
+TEST(MessageBatch, ADrainMakesOneParcelOfEachOwnerAndClass) {
   const auto g = std::make_unique<Batch::Global>();
   Slots slots(MessageLine::kBatchEntries);
   Batch::PerThread t;
-  // Owners that share rows of the sweep's table, too.
+  // Owners that share rows of the drain's table, too.
   const unsigned owners[] = {0, 1, 256, 512, 4'000'000};
   for (std::size_t i = 0; i < slots.count(); ++i) Batch::defer(t, owners[i % 5], 1 + i / 5 % 3, slots[i]);
   std::set<std::pair<unsigned, hz::Bin>> seen;
   std::size_t swept = 0;
   Parcel parcel;
-  for (Batch::Sweep sweep(*g, t, 0, false); sweep.next(parcel); swept += parcel.slots.count) {
+  for (Batch::Drain outbox(*g, t, 0, false); outbox.next(parcel); swept += parcel.slots.count) {
     EXPECT_TRUE(seen.insert({parcel.owner, parcel.bin}).second) << "a group leaves in one piece";
     EXPECT_EQ(20u, parcel.slots.count);
   }
@@ -79,7 +79,7 @@ TEST(MessageBatch, WhatWasFreedForOthersServesItsThreadFirst) {
   for (std::size_t i = 0; i < slots.count(); ++i) Batch::defer(t, 1 + i % 4, 1 + i % 3, slots[i]);
   std::set<void*> seen;
   for (unsigned got : {7u, 7u, 6u, 0u}) {
-    hz::SlotArray::Buffer buffer;
+    BufferOf<hz::SlotArray> buffer;
     hz::SlotArray back = buffer.empty();
     Batch::recall(t, 2, 7, back);
     ASSERT_EQ(got, back.count);
@@ -90,7 +90,7 @@ TEST(MessageBatch, WhatWasFreedForOthersServesItsThreadFirst) {
   }
   EXPECT_EQ(20 * (hz::bin_size(1) + hz::bin_size(3)), Batch::outbox_bytes(t));
   Parcel parcel;
-  for (Batch::Sweep sweep(*g, t, 0, true); sweep.next(parcel);) {
+  for (Batch::Drain outbox(*g, t, 0, true); outbox.next(parcel);) {
     for (void* slot : Listed(parcel.slots)) {
       EXPECT_NE(2u, parcel.bin);
       EXPECT_TRUE(seen.insert(slot).second);
@@ -124,9 +124,9 @@ TEST(MessageBatch, AParcelThatIsNotSentLeavesItsMagazineToTheNextOne) {
   const auto t = std::make_unique<Batch::PerThread>();
   for (unsigned i = 0; i < 20; ++i) Batch::defer(*t, 9, 1 + i, slots[i]);
   {
-    Batch::Sweep sweep(*g, *t, 3, true);
+    Batch::Drain outbox(*g, *t, 3, true);
     std::set<void**> places;
-    for (Parcel parcel; sweep.next(parcel);) places.insert(parcel.slots.slots);
+    for (Parcel parcel; outbox.next(parcel);) places.insert(parcel.slots.slots);
     EXPECT_EQ(1u, places.size());
     EXPECT_EQ(0u, g->inboxes.find(3)->spares);
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two outboxes of hz3: what their headers say beyond the contract of a remote box.
+// The two outboxes of hz3: what their headers say beyond the contract of an exchange.
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "box/remote/dense_bank.hpp"
-#include "box/remote/sparse_ring.hpp"
+#include "box/exchange/dense_bank.hpp"
+#include "box/exchange/sparse_ring.hpp"
 #include "unit/slots.hpp"
 
 namespace hz_test {
@@ -26,10 +26,6 @@ struct WideLine : SmallLine {
 using Ring = hz::SparseRing<SmallLine>;
 using WideRing = hz::SparseRing<WideLine>;
 using Bank = hz::DenseBank<SmallLine>;
-
-// Nothing is sent there.
-Ring::Global stash;
-WideRing::Global wide_stash;
 
 TEST(SparseRing, AdmitsExactlyItsEntries) {
   Slots slots(SmallLine::kOutboxEntries);
@@ -54,7 +50,7 @@ TEST(SparseRing, SweepsAllOfItWhateverIsAsked) {
   Slots slots(SmallLine::kParcelSlots);
   Ring::PerThread t;
   for (std::size_t i = 0; i < slots.count(); ++i) Ring::defer(t, 1, 2, slots[i]);
-  Ring::Sweep sweep(stash, t, 0, false);
+  Ring::Sweep sweep(t, false);
   hz::Parcel<hz::Chain> parcel;
   ASSERT_TRUE(sweep.next(parcel));
   EXPECT_EQ(slots.count(), parcel.slots.count) << "entries that meet their parcel join it";
@@ -73,7 +69,7 @@ TEST(SparseRing, ParcelsAreBounded) {
     }
     hz::Parcel<hz::Chain> parcel;
     std::size_t swept = 0;
-    for (WideRing::Sweep sweep(wide_stash, t, 0, true); sweep.next(parcel); swept += parcel.slots.count) {
+    for (WideRing::Sweep sweep(t, true); sweep.next(parcel); swept += parcel.slots.count) {
       EXPECT_LE(parcel.slots.count, SmallLine::kParcelSlots);
       EXPECT_LT((parcel.slots.count - 1) * hz::bin_size(bin), SmallLine::kParcelBytes);
     }
@@ -87,7 +83,7 @@ TEST(SparseRing, EntriesHoldAnyUserAddressOwnerAndClass) {
     for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
       WideRing::PerThread t;
       WideRing::defer(t, owner, bin, &slot);
-      WideRing::Sweep sweep(wide_stash, t, 0, true);
+      WideRing::Sweep sweep(t, true);
       hz::Parcel<hz::Chain> parcel;
       ASSERT_TRUE(sweep.next(parcel));
       EXPECT_EQ(owner, parcel.owner);
@@ -121,7 +117,7 @@ TEST(DenseBank, APartialSweepTakesOnlyTheFullParcel) {
   while (Bank::admit(t, 1, 5)) Bank::defer(t, 1, 5, slots[next++]);
   hz::Parcel<hz::Chain> parcel;
   {
-    Bank::Sweep sweep(stash, t, 0, false);
+    Bank::Sweep sweep(t, false);
     ASSERT_TRUE(sweep.next(parcel));
     EXPECT_EQ(1u, parcel.owner);
     EXPECT_EQ(5u, parcel.bin);
@@ -129,9 +125,9 @@ TEST(DenseBank, APartialSweepTakesOnlyTheFullParcel) {
     EXPECT_FALSE(sweep.next(parcel));
   }
   EXPECT_EQ(2 * hz::bin_size(5) + hz::bin_size(6), Bank::outbox_bytes(t));
-  EXPECT_FALSE(Bank::Sweep(stash, t, 0, false).next(parcel)) << "it was swept, so nothing is full";
+  EXPECT_FALSE(Bank::Sweep(t, false).next(parcel)) << "it was swept, so nothing is full";
   unsigned left = 0;
-  for (Bank::Sweep sweep(stash, t, 0, true); sweep.next(parcel);) left += parcel.slots.count;
+  for (Bank::Sweep sweep(t, true); sweep.next(parcel);) left += parcel.slots.count;
   EXPECT_EQ(3u, left);
   EXPECT_EQ(0u, Bank::outbox_bytes(t));
 }
@@ -142,7 +138,7 @@ TEST(DenseBank, APartialSweepWithoutARefusalTakesNothing) {
   ASSERT_TRUE(Bank::admit(t, 0, 1));
   Bank::defer(t, 0, 1, slots[0]);
   hz::Parcel<hz::Chain> parcel;
-  EXPECT_FALSE(Bank::Sweep(stash, t, 0, false).next(parcel));
+  EXPECT_FALSE(Bank::Sweep(t, false).next(parcel));
   EXPECT_EQ(hz::bin_size(1), Bank::outbox_bytes(t));
 }
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "box/central/contract.hpp"
+#include "box/pool/contract.hpp"
 
 namespace hz_test {
 

@@ -12,6 +12,18 @@
 
 namespace hz_test {
 
+// Where a bundle's slots lie. A list needs no place.
+template <class Bundle>
+struct BufferOf {
+  static Bundle empty() { return {}; }
+};
+template <>
+struct BufferOf<hz::SlotArray> {
+  static constexpr unsigned kSlots = 48;
+  void* slots[kSlots];
+  hz::SlotArray empty() { return {slots, 0}; }
+};
+
 // `count` slots of `bytes` bytes, a multiple of 16. By default enough for whatever a shared list writes into a slot;
 // lists of smaller slots must get smaller ones, or it would not show when a list writes beyond them.
 class Slots {
@@ -25,13 +37,13 @@ class Slots {
   }
   // At most as many as a buffer holds.
   template <class Bundle>
-  Bundle BundleOf(typename Bundle::Buffer& buffer, std::size_t first, std::size_t count) {
+  Bundle BundleOf(BufferOf<Bundle>& buffer, std::size_t first, std::size_t count) {
     Bundle bundle = buffer.empty();
     for (std::size_t i = first; i < first + count; ++i) bundle.push((*this)[i]);
     return bundle;
   }
   hz::Chain ChainOf(std::size_t first, std::size_t count) {
-    hz::Chain::Buffer none;
+    BufferOf<hz::Chain> none;
     return BundleOf<hz::Chain>(none, first, count);
   }
 

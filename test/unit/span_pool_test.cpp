@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The span pool: its invariants after every step, how pages are carved. The contract of a pool covers the rest.
-#include "box/central/span_pool.hpp"
+#include "box/pool/span_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -62,7 +62,7 @@ struct SlotState {
     return true;
   }
 
-  static Fault diagnose(const PerThread&, const void* slot, Bin bin) {
+  HZ_INLINE static Fault diagnose(const PerThread&, const void* slot, Bin bin) {  // hot in realloc and usable_size
     if (!is_slot_start(bin, static_cast<std::uint16_t>(address(slot)))) return Fault::kInterior;
     const std::uint8_t state = get(slot, bin);
     return state == kLive ? Fault::kNone : state == kNothing ? Fault::kNotAllocated : Fault::kDoubleFree;

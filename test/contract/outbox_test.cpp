@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of a remote box: outbox, parcels, and where owners find their slots.
-#include "box/remote/contract.hpp"
+// The contract of an exchange with an outbox: what is deferred, its parcels, and where owners find their slots.
+#include "box/exchange/contract.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "contract/remote_boxes.hpp"
+#include "contract/exchange_boxes.hpp"
 #include "unit/passing.hpp"
 
 namespace hz_test {
 namespace {
 
 template <class R>
-class RemoteContract : public ::testing::Test {
+class OutboxContract : public ::testing::Test {
  protected:
   using Place = std::pair<unsigned, hz::Bin>;
   using Bundle = typename R::Bundle;
@@ -35,9 +35,9 @@ class RemoteContract : public ::testing::Test {
 
   // Takes parcels and checks each against what was deferred.
   void Sweep(bool everything) {
-    typename R::Sweep sweep(*global_, *thread_, 0, everything);
+    typename R::Drain outbox(*global_, *thread_, 0, everything);
     hz::Parcel<Bundle> parcel;
-    while (sweep.next(parcel)) {
+    while (outbox.next(parcel)) {
       ASSERT_NE(0u, parcel.slots.count) << "an empty parcel";
       for (void* slot : Listed(parcel.slots)) {
         const auto found = waiting_.find(slot);
@@ -47,7 +47,7 @@ class RemoteContract : public ::testing::Test {
         bytes_ -= hz::bin_size(parcel.bin);
       }
     }
-    ASSERT_FALSE(sweep.next(parcel)) << "after the end comes nothing";
+    ASSERT_FALSE(outbox.next(parcel)) << "after the end comes nothing";
   }
 
   // As a thread does that frees nothing else.
@@ -57,11 +57,11 @@ class RemoteContract : public ::testing::Test {
       ASSERT_TRUE(R::admit(*sender, place.first, place.second));
       R::defer(*sender, place.first, place.second, slot);
     }
-    typename R::Sweep sweep(*global_, *sender, 0, true);
+    typename R::Drain outbox(*global_, *sender, 0, true);
     hz::Parcel<Bundle> parcel;
-    while (sweep.next(parcel)) {
+    while (outbox.next(parcel)) {
       EXPECT_NE(0u, parcel.slots.count);
-      sweep.send(parcel);
+      outbox.send(parcel);
       EXPECT_EQ(0u, parcel.slots.count) << "there is room";
     }
   }
@@ -72,7 +72,7 @@ class RemoteContract : public ::testing::Test {
     Send(place, some);
   }
   std::vector<void*> Collect(unsigned owner, hz::Bin bin, unsigned want) {
-    typename Bundle::Buffer buffer;
+    BufferOf<Bundle> buffer;
     Bundle bundle = buffer.empty();
     R::collect(*global_, owner, bin, want, bundle);
     return Listed(bundle);
@@ -83,9 +83,9 @@ class RemoteContract : public ::testing::Test {
   std::map<void*, Place> waiting_;
   std::size_t bytes_ = 0;
 };
-TYPED_TEST_SUITE(RemoteContract, RemoteBoxes);
+TYPED_TEST_SUITE(OutboxContract, OutboxBoxes);
 
-TYPED_TEST(RemoteContract, ANewOutboxAdmitsEverythingAndHoldsNothing) {
+TYPED_TEST(OutboxContract, ANewOutboxAdmitsEverythingAndHoldsNothing) {
   using R = TypeParam;
   for (unsigned owner = 0; owner < this->kOwners; ++owner) {
     for (hz::Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_TRUE(R::admit(*this->thread_, owner, bin));
@@ -95,7 +95,7 @@ TYPED_TEST(RemoteContract, ANewOutboxAdmitsEverythingAndHoldsNothing) {
   this->Sweep(true);
 }
 
-TYPED_TEST(RemoteContract, ASweepOfEverythingGivesEverySlotOnce) {
+TYPED_TEST(OutboxContract, ASweepOfEverythingGivesEverySlotOnce) {
   using R = TypeParam;
   Slots slots(20000);
   std::mt19937 random(1);
@@ -114,7 +114,7 @@ TYPED_TEST(RemoteContract, ASweepOfEverythingGivesEverySlotOnce) {
   }
 }
 
-TYPED_TEST(RemoteContract, AfterARefusalASweepMakesRoom) {
+TYPED_TEST(OutboxContract, AfterARefusalASweepMakesRoom) {
   using R = TypeParam;
   Slots slots(100000);
   std::size_t next = 0;
@@ -137,7 +137,7 @@ TYPED_TEST(RemoteContract, AfterARefusalASweepMakesRoom) {
   EXPECT_EQ(0u, R::outbox_bytes(*this->thread_));
 }
 
-TYPED_TEST(RemoteContract, WhatIsSentIsFoundByItsOwnerAlone) {
+TYPED_TEST(OutboxContract, WhatIsSentIsFoundByItsOwnerAlone) {
   Slots slots(40);
   this->Send({1, 3}, slots, 0, 10);
   this->Send({1, 3}, slots, 10, 10);
@@ -158,7 +158,7 @@ TYPED_TEST(RemoteContract, WhatIsSentIsFoundByItsOwnerAlone) {
   EXPECT_EQ(10u, this->Collect(1, 4, 40).size());
 }
 
-TYPED_TEST(RemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
+TYPED_TEST(OutboxContract, ThreadsLoseNothingAndGetNothingTwice) {
   const unsigned owner = this->kOwners - 1;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {
     ExpectPassedExactlyOnce(
@@ -170,7 +170,7 @@ TYPED_TEST(RemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
   }
 }
 
-TYPED_TEST(RemoteContract, OthersMayAskForTheBytes) {
+TYPED_TEST(OutboxContract, OthersMayAskForTheBytes) {
   using R = TypeParam;
   Slots slots(64);
   std::atomic<bool> done{false};

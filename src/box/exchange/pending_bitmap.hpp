@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A remote free sets the slot's bit in its span's pending bitmap; the first bit puts the span, once, into its owner's
-// queue. No outbox: the owner can have the slot from then on. Used by hz8. Deferring costs one fetch_or, and one
+// queue. No outbox: the owner can have the slot from then on. Used by hz8. What waits in the depot are slots that are
+// all of their span: whoever has one owns the span; others would change hands and their span its owner not with them.
+// Deferring costs one fetch_or, and one
 // compare-and-swap for the first bit; collecting costs an exchange per 64 slots of a queued span.
 //
 // The mark of a span, so that no wake-up is lost:
@@ -26,18 +28,15 @@
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
 #include "base/slot_bits.hpp"
-#include "box/remote/contract.hpp"
+#include "box/exchange/magazine_depot.hpp"
 
 namespace hz {
 
 template <class Line>
-struct PendingBitmap {
-  using Bundle = SlotArray;
+struct PendingBitmap : MagazineDepot<Line> {
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kOrphans = kOwners;
-  static constexpr bool kDirect = true;
-  static constexpr std::size_t kEarlyBytes = 0;
-  static constexpr bool kLent = false;
+  static constexpr bool kUntold = true;
 
   enum Mark : std::uint16_t { kIdle = 0, kQueued, kDraining, kDirty };
 
@@ -53,7 +52,7 @@ struct PendingBitmap {
   static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Entry);
 
   using Head = std::atomic<std::uint64_t>;  // life << 32 | granule number
-  struct Global {
+  struct Global : MagazineDepot<Line>::Global {
     std::uintptr_t base = 0;
     Bits bits;
     Entry* entries = nullptr;
@@ -79,21 +78,24 @@ struct PendingBitmap {
   }
   static void join(PerThread& t, Global& g) { t.global = &g; }
 
+  static constexpr bool holds(Bin bin) { return bin_slots(bin) == 1; }
+  static constexpr bool moves_span(Bin bin) { return holds(bin); }
+
   // --- the owner's life; under the lock of the list of threads
 
-  static void open_queues(Global& g, unsigned owner) {
+  static void carried(Global& g, unsigned owner) {
     if (owner >= g.owners) g.owners = owner + 1;
     step_life(g, owner, true);
   }
   // What waits in them stays, and can be collected.
-  static void close_queues(Global& g, unsigned owner) { step_life(g, owner, false); }
+  static void left(Global& g, unsigned owner) { step_life(g, owner, false); }
 
   // --- a stranger's side
 
   HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin) { return t.global != nullptr; }
 
   // The slot is claimed, so its span lives, and has this class, until somebody collects the bit.
-  static void defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
+  static std::size_t defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
     Global& g = *t.global;
     const std::uint32_t row = row_of(g, slot);
     const unsigned index = slot_index(bin, static_cast<std::uint16_t>(address(slot)));
@@ -109,25 +111,13 @@ struct PendingBitmap {
     if (announce(entry)) push(g, owner, bin, row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.pushing.put(0);
+    return bin_size(bin);
   }
-
-  // There is no outbox, and there are no parcels.
-  static constexpr bool is_latest(const PerThread&, const void*) { return false; }
-  static void recall(PerThread&, Bin, unsigned /*want*/, SlotArray&) {}
-  static std::size_t outbox_bytes(const PerThread&) { return 0; }
-  static std::size_t metadata_bytes(const Global&) { return 0; }
-  static void shrink(Global&, unsigned /*owners*/) {}
-  class Sweep {
-   public:
-    Sweep(Global&, PerThread&, unsigned /*sender*/, bool /*everything*/) {}
-    bool next(Parcel<SlotArray>&) { return false; }
-    void send(Parcel<SlotArray>&) {}
-  };
 
   // --- the owner's side
 
   // At most `want`; what is left stays queued. Any thread.
-  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
+  static unsigned collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
     std::uint32_t row = detach(queue(g, owner, bin));
     while (row != 0 && out.count < want) {
       const std::uint32_t next = g.entries[row].next.load(std::memory_order_relaxed);
@@ -135,8 +125,17 @@ struct PendingBitmap {
       row = next;
     }
     if (row != 0) give_back(g, owner, bin, row);
+    return 0;
   }
 
+  // Some of what strangers sent, beyond what the owner wants, goes on, so that spans come to be empty and other threads
+  // have it: of this class, of another one, and of spans whose owner is gone.
+  static bool backlog(const Global& g, PerThread& t, unsigned owner, Bin bin, unsigned n, Backlog& some) {
+    if (n == 0) some = {owner, bin, budget(g, t, owner, bin)};
+    if (n == 1) some = {owner, next_bin(t), kPassedOn};
+    if (n == 2) some = {kOrphans, bin, kPassedOn};
+    return n < 3;
+  }
   // How many slots the owner should collect beyond what its bin wants: twice as many each time that some are left.
   static unsigned budget(const Global& g, PerThread& t, unsigned owner, Bin bin) {
     // Relaxed: a hint; what it misses, the next miss or the purger finds.
@@ -172,7 +171,7 @@ struct PendingBitmap {
 
  private:
   static constexpr std::size_t kLeastSends = 16;
-  static constexpr unsigned kFirstBudget = 16, kMostBudget = 4096;
+  static constexpr unsigned kFirstBudget = 16, kMostBudget = 4096, kPassedOn = 256;
 
   static std::uint32_t row_of(std::uint64_t head) { return static_cast<std::uint32_t>(head); }
   static std::uint32_t row_of(const Global& g, const void* slot) {

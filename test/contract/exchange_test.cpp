@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of a central: loose slots by owner and class.
-#include "box/central/contract.hpp"
+// The contract of an exchange: slots that wait by owner and class, whole magazines, and owners without a thread.
+#include "box/exchange/contract.hpp"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
-#include "contract/central_boxes.hpp"
+#include "contract/exchange_boxes.hpp"
 #include "unit/passing.hpp"
 
 namespace hz_test {
 namespace {
 
-template <class C>
-class CentralContract : public ::testing::Test {
+template <class E>
+class ExchangeContract : public ::testing::Test {
  protected:
-  using Bundle = typename C::Bundle;
+  using Bundle = typename E::Bundle;
 
   void Give(unsigned owner, hz::Bin bin, Slots& slots, std::size_t first, std::size_t count) {
-    typename Bundle::Buffer buffer;
+    BufferOf<Bundle> buffer;
     auto bundle = slots.BundleOf<Bundle>(buffer, first, count);
-    C::give(*global_, owner, bin, bundle);
+    E::give(*global_, owner, bin, bundle);
     EXPECT_EQ(0u, bundle.count);
   }
   std::vector<void*> Take(unsigned owner, hz::Bin bin, unsigned want) {
-    typename Bundle::Buffer buffer;
+    BufferOf<Bundle> buffer;
     Bundle bundle = buffer.empty();
-    C::take(*global_, owner, bin, want, bundle);
+    E::take(*global_, owner, bin, want, bundle);
     return Listed(bundle);
   }
 
-  std::unique_ptr<typename C::Global> global_ = std::make_unique<typename C::Global>();
+  std::unique_ptr<typename E::Global> global_ = std::make_unique<typename E::Global>();
 };
-TYPED_TEST_SUITE(CentralContract, CentralBoxes);
+TYPED_TEST_SUITE(ExchangeContract, ExchangeBoxes);
 
-TYPED_TEST(CentralContract, EmptyGivesNothing) {
+TYPED_TEST(ExchangeContract, EmptyGivesNothing) {
   for (hz::Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_TRUE(this->Take(0, bin, 40).empty());
 }
 
-TYPED_TEST(CentralContract, GivesAboutWhatIsWantedUntilAllIsGone) {
+TYPED_TEST(ExchangeContract, GivesAboutWhatIsWantedUntilAllIsGone) {
   Slots slots(100);
   for (std::size_t first = 0; first < slots.count(); first += 10) this->Give(1, 5, slots, first, 10);
   std::vector<bool> seen(slots.count(), false);
@@ -58,7 +58,7 @@ TYPED_TEST(CentralContract, GivesAboutWhatIsWantedUntilAllIsGone) {
   EXPECT_TRUE(this->Take(1, 5, 7).empty());
 }
 
-TYPED_TEST(CentralContract, ClassesNeverMix) {
+TYPED_TEST(ExchangeContract, ClassesNeverMix) {
   Slots slots(hz::kBins);
   for (hz::Bin bin = 1; bin < hz::kBins; ++bin) this->Give(0, bin, slots, bin, 1);
   for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
@@ -66,13 +66,13 @@ TYPED_TEST(CentralContract, ClassesNeverMix) {
   }
 }
 
-TYPED_TEST(CentralContract, ThreadsLoseNothingAndGetNothingTwice) {
+TYPED_TEST(ExchangeContract, ThreadsLoseNothingAndGetNothingTwice) {
   auto& global = *this->global_;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {
     ExpectPassedExactlyOnce(
         hz::bin_size(bin),
         [&](const hz::Chain& chain) {
-          typename TypeParam::Bundle::Buffer buffer;
+          BufferOf<typename TypeParam::Bundle> buffer;
           auto bundle = buffer.empty();
           for (void* slot : Listed(chain)) bundle.push(slot);
           TypeParam::give(global, 2, bin, bundle);
@@ -83,9 +83,9 @@ TYPED_TEST(CentralContract, ThreadsLoseNothingAndGetNothingTwice) {
 
 using Depot = hz::MagazineDepot<hz::Hakozuna>;
 
-TEST(CentralOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
+TEST(ExchangeOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
   const auto global = std::make_unique<Depot::Global>();
-  Depot::shrink(*global);
+  Depot::shrink(*global, 1);
   const std::size_t before = Depot::metadata_bytes(*global);
   Slots slots(2 * Depot::Magazine::kSlots);
   EXPECT_EQ(nullptr, Depot::take(*global, 7));
@@ -109,7 +109,7 @@ TEST(CentralOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
   Depot::Magazine* empty = Depot::take_empty(*global, 7);
   EXPECT_EQ(0u, empty->count);
   Depot::give_empty(*global, 7, empty);
-  Depot::shrink(*global);
+  Depot::shrink(*global, 1);
   EXPECT_EQ(before, Depot::metadata_bytes(*global));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of a remote box without an outbox: what is deferred is sent, to the owner's queue while the owner lives
+// The contract of an exchange without an outbox: what is deferred is sent, to the owner's queue while the owner lives
 // and to the orphans' when it is gone; nothing is lost and nothing comes twice, whatever threads do at once.
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -14,8 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "line/hz8.hpp"
+#include "contract/exchange_boxes.hpp"
 #include "unit/region.hpp"
+#include "unit/slots.hpp"
 
 namespace hz_test {
 namespace {
@@ -75,14 +76,14 @@ void Dally(unsigned pauses) {
 }
 
 template <class R>
-class DirectRemoteContract : public ::testing::Test {
+class UntoldContract : public ::testing::Test {
  protected:
   static constexpr std::size_t kGranules = 64;
 
-  DirectRemoteContract() : arena_(kGranules * hz::kGranule), table_(kGranules * R::kTableBytesPerGranule) {
+  UntoldContract() : arena_(kGranules * hz::kGranule), table_(kGranules * R::kTableBytesPerGranule) {
     R::open(*global_, arena_.address(), table_.address(), kGranules);
     R::join(thread_, *global_);
-    for (unsigned owner : {0u, 1u}) R::open_queues(*global_, owner);
+    for (unsigned owner : {0u, 1u}) R::carried(*global_, owner);
   }
   void* Slot(std::size_t granule, hz::Bin bin, unsigned index) const {
     return arena_.bytes() + granule * hz::kGranule + index * hz::bin_size(bin);
@@ -94,10 +95,10 @@ class DirectRemoteContract : public ::testing::Test {
     return some.count;
   }
   // All that waits; a slot that comes twice fails.
-  std::set<void*> Collect(unsigned owner, hz::Bin bin, unsigned want = hz::SlotArray::kMost) {
+  std::set<void*> Collect(unsigned owner, hz::Bin bin, unsigned want = BufferOf<hz::SlotArray>::kSlots) {
     std::set<void*> all;
     for (;;) {
-      hz::SlotArray::Buffer buffer;
+      BufferOf<hz::SlotArray> buffer;
       hz::SlotArray some = buffer.empty();
       R::collect(*global_, owner, bin, want, some);
       EXPECT_LE(some.count, want);
@@ -110,16 +111,15 @@ class DirectRemoteContract : public ::testing::Test {
   std::unique_ptr<typename R::Global> global_ = std::make_unique<typename R::Global>();
   typename R::PerThread thread_;
 };
-using DirectRemotes = ::testing::Types<hz::Hz8::Remote>;
-TYPED_TEST_SUITE(DirectRemoteContract, DirectRemotes);
+TYPED_TEST_SUITE(UntoldContract, UntoldBoxes);
 
-TYPED_TEST(DirectRemoteContract, AThreadThatHasNotJoinedAdmitsNothing) {
+TYPED_TEST(UntoldContract, AThreadThatHasNotJoinedAdmitsNothing) {
   typename TypeParam::PerThread nobody;
   EXPECT_FALSE(TypeParam::admit(nobody, 0, 1));
   EXPECT_TRUE(TypeParam::admit(this->thread_, 0, 1));
 }
 
-TYPED_TEST(DirectRemoteContract, EverySlotOfEveryClassArrivesOnceAndByItsClass) {
+TYPED_TEST(UntoldContract, EverySlotOfEveryClassArrivesOnceAndByItsClass) {
   using R = TypeParam;
   std::size_t granule = 1;
   for (hz::Bin bin = 1; bin <= hz::kLastMediumBin; ++bin) {
@@ -135,7 +135,7 @@ TYPED_TEST(DirectRemoteContract, EverySlotOfEveryClassArrivesOnceAndByItsClass) 
   }
 }
 
-TYPED_TEST(DirectRemoteContract, WhatIsNotWantedStaysQueued) {
+TYPED_TEST(UntoldContract, WhatIsNotWantedStaysQueued) {
   using R = TypeParam;
   for (std::size_t granule = 1; granule <= 20; ++granule)
     for (unsigned i = 0; i < 4; ++i) R::defer(this->thread_, 0, 20, this->Slot(granule, 20, i));
@@ -145,22 +145,22 @@ TYPED_TEST(DirectRemoteContract, WhatIsNotWantedStaysQueued) {
   EXPECT_EQ(20u * 4 - 13 + 1, this->Collect(0, 20, 5).size());
 }
 
-TYPED_TEST(DirectRemoteContract, TheOrphansGetWhatComesForAnOwnerThatIsGone) {
+TYPED_TEST(UntoldContract, TheOrphansGetWhatComesForAnOwnerThatIsGone) {
   using R = TypeParam;
   R::defer(this->thread_, 1, 3, this->Slot(1, 3, 0));
-  R::close_queues(*this->global_, 1);
+  R::left(*this->global_, 1);
   R::defer(this->thread_, 1, 3, this->Slot(2, 3, 0));
   EXPECT_EQ((std::set<void*>{this->Slot(1, 3, 0)}), this->Collect(1, 3)) << "what waited can still be collected";
   EXPECT_EQ((std::set<void*>{this->Slot(2, 3, 0)}), this->Collect(R::kOrphans, 3));
   R::defer(this->thread_, 7, 3, this->Slot(3, 3, 0));
   EXPECT_EQ(1u, this->Collect(R::kOrphans, 3).size()) << "an owner that never lived";
-  R::open_queues(*this->global_, 1);
+  R::carried(*this->global_, 1);
   R::defer(this->thread_, 1, 3, this->Slot(2, 3, 0));
   EXPECT_EQ(1u, this->Collect(1, 3).size()) << "its next life";
 }
 
 // The bit of a slot may be collected before its span is queued for it; by then the span may have another class.
-TYPED_TEST(DirectRemoteContract, ASpanThatChangedItsClassIsCollectedByItsNewOne) {
+TYPED_TEST(UntoldContract, ASpanThatChangedItsClassIsCollectedByItsNewOne) {
   using R = TypeParam;
   R::defer(this->thread_, 0, 9, this->Slot(5, 9, 3));
   typename R::Entry& entry = this->global_->entries[5];
@@ -174,7 +174,7 @@ TYPED_TEST(DirectRemoteContract, ASpanThatChangedItsClassIsCollectedByItsNewOne)
 }
 
 // The bit of a word that the collector has taken already: it must not leave the span idle.
-TYPED_TEST(DirectRemoteContract, WhoFreesWhileASpanIsDrainedMakesItDirty) {
+TYPED_TEST(UntoldContract, WhoFreesWhileASpanIsDrainedMakesItDirty) {
   using R = TypeParam;
   typename R::Entry& entry = this->global_->entries[4];
   entry.mark = R::kDraining;
@@ -185,7 +185,7 @@ TYPED_TEST(DirectRemoteContract, WhoFreesWhileASpanIsDrainedMakesItDirty) {
   EXPECT_TRUE(this->Collect(0, 8).empty()) << "the collector queues it, not the freer";
 }
 
-TYPED_TEST(DirectRemoteContract, TheBudgetGrowsWithTheBacklog) {
+TYPED_TEST(UntoldContract, TheBudgetGrowsWithTheBacklog) {
   using R = TypeParam;
   EXPECT_EQ(0u, R::budget(*this->global_, this->thread_, 0, 4));
   R::defer(this->thread_, 0, 4, this->Slot(1, 4, 0));
@@ -199,7 +199,7 @@ TYPED_TEST(DirectRemoteContract, TheBudgetGrowsWithTheBacklog) {
   EXPECT_EQ(0u, R::budget(*this->global_, this->thread_, 0, 4));
 }
 
-TYPED_TEST(DirectRemoteContract, WhoSendsALotIsToHelp) {
+TYPED_TEST(UntoldContract, WhoSendsALotIsToHelp) {
   using R = TypeParam;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(4096), hz::kLastBin}) {
     for (int round = 0; round < 2; ++round) {
@@ -212,7 +212,7 @@ TYPED_TEST(DirectRemoteContract, WhoSendsALotIsToHelp) {
   }
 }
 
-TYPED_TEST(DirectRemoteContract, SomethingWaitsUntilItWasAsked) {
+TYPED_TEST(UntoldContract, SomethingWaitsUntilItWasAsked) {
   using R = TypeParam;
   EXPECT_FALSE(R::something_waits(*this->global_));
   R::defer(this->thread_, 0, 4, this->Slot(1, 4, 0));
@@ -228,7 +228,7 @@ TYPED_TEST(DirectRemoteContract, SomethingWaitsUntilItWasAsked) {
 }
 
 // A fork cuts a thread off between marking a span and queueing it.
-TYPED_TEST(DirectRemoteContract, AChildFinishesWhatItsLostThreadsBegan) {
+TYPED_TEST(UntoldContract, AChildFinishesWhatItsLostThreadsBegan) {
   using R = TypeParam;
   R::defer(this->thread_, 0, 6, this->Slot(8, 6, 2));
   this->global_->of_owner[0].of_bin[6] = this->global_->of_owner[0].of_bin[6] & ~std::uint64_t{UINT32_MAX};
@@ -241,7 +241,7 @@ TYPED_TEST(DirectRemoteContract, AChildFinishesWhatItsLostThreadsBegan) {
 
 // A span was queued for a bit that was collected before the push, and has another class since: it is in a queue, though
 // not in one of its class, and a second push would cut off what comes after it there.
-TYPED_TEST(DirectRemoteContract, AChildFindsASpanInTheQueueOfTheClassThatItHadBefore) {
+TYPED_TEST(UntoldContract, AChildFindsASpanInTheQueueOfTheClassThatItHadBefore) {
   using R = TypeParam;
   R::defer(this->thread_, 1, 9, this->Slot(7, 9, 1));
   R::defer(this->thread_, 1, 9, this->Slot(5, 9, 3));
@@ -255,7 +255,7 @@ TYPED_TEST(DirectRemoteContract, AChildFindsASpanInTheQueueOfTheClassThatItHadBe
 }
 
 // A thread to come takes over the state; another fork may find it before it frees anything for others.
-TYPED_TEST(DirectRemoteContract, AChildDoesNotFinishAgainWhatItHasFinished) {
+TYPED_TEST(UntoldContract, AChildDoesNotFinishAgainWhatItHasFinished) {
   using R = TypeParam;
   R::defer(this->thread_, 0, 6, this->Slot(8, 6, 2));
   this->thread_.pushing.set(8);
@@ -266,7 +266,7 @@ TYPED_TEST(DirectRemoteContract, AChildDoesNotFinishAgainWhatItHasFinished) {
 }
 
 // Whoever collects gives back what is too many. Meanwhile the owner may have gone, and its queue be looked through.
-TYPED_TEST(DirectRemoteContract, NothingIsGivenBackToAQueueThatWasClosedMeanwhile) {
+TYPED_TEST(UntoldContract, NothingIsGivenBackToAQueueThatWasClosedMeanwhile) {
   using R = TypeParam;
   constexpr hz::Bin kBin = hz::scan_bin(1024);
   constexpr unsigned kFull = 20, kEmpty = 40;  // the collector is long at those from which others were quicker
@@ -279,19 +279,19 @@ TYPED_TEST(DirectRemoteContract, NothingIsGivenBackToAQueueThatWasClosedMeanwhil
     for (unsigned span = kFull + 1; span <= kFull + kEmpty; ++span) this->global_->bits.word(span, 0) = 0;
     meeting.Begin();
     Dally(random() % 64);
-    R::close_queues(*this->global_, 1);
+    R::left(*this->global_, 1);
     this->Collect(1, kBin);
     meeting.End();
     stranded += this->Collect(1, kBin).size();
     orphans += this->Collect(R::kOrphans, kBin).size();
-    R::open_queues(*this->global_, 1);
+    R::carried(*this->global_, 1);
   }
   EXPECT_EQ(0u, stranded);
   EXPECT_NE(0u, orphans) << "no queue was ever closed in the middle of a look";
 }
 
 // Strangers free, owners collect and hand out again, one owner lives and dies: every slot goes round.
-TYPED_TEST(DirectRemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
+TYPED_TEST(UntoldContract, ThreadsLoseNothingAndGetNothingTwice) {
   using R = TypeParam;
   constexpr hz::Bin kBin = 12;
   constexpr unsigned kSlots = 32, kSpans = 4, kRounds = 300;
@@ -314,11 +314,11 @@ TYPED_TEST(DirectRemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
     for (std::size_t i = id; i < slots.size(); i += 4) defer(i);
     for (unsigned idle = 0; done.load() < slots.size() && idle < 200000 && !failed;) {
       if (id == 0 && random() % 8 == 0) {
-        R::close_queues(*this->global_, 1);
-        R::open_queues(*this->global_, 1);
+        R::left(*this->global_, 1);
+        R::carried(*this->global_, 1);
       }
       const unsigned owner = random() % 3 == 0 ? R::kOrphans : random() % 2;
-      hz::SlotArray::Buffer buffer;
+      BufferOf<hz::SlotArray> buffer;
       hz::SlotArray some = buffer.empty();
       R::collect(*this->global_, owner, kBin, 1 + random() % 9, some);
       idle = some.count == 0 ? idle + 1 : 0;
@@ -346,7 +346,7 @@ TYPED_TEST(DirectRemoteContract, ThreadsLoseNothingAndGetNothingTwice) {
 // passes them by, while a stranger sets a bit in the first and reads the mark: one of the two has to see the other. If
 // the collector's mark may wait in its core's store buffer while it reads the words, neither does, and the span is left
 // idle with a bit that nobody looks for.
-TYPED_TEST(DirectRemoteContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfThem) {
+TYPED_TEST(UntoldContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfThem) {
   using R = TypeParam;
   constexpr hz::Bin kBin = 1;
   constexpr unsigned kSpans = 48;

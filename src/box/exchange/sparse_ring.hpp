@@ -7,8 +7,9 @@
 
 #include <array>
 
+#include "base/free_list.hpp"
 #include "base/plain_word.hpp"
-#include "box/remote/stash.hpp"
+#include "box/exchange/contract.hpp"
 
 namespace hz {
 
@@ -25,14 +26,7 @@ consteval std::array<Number, kBins> full_parcels() {
 
 template <class Line>
 struct SparseRing {
-  using Stash = OwnerStash<Line::kOwners>;
-  using Global = typename Stash::Global;
-  using Bundle = Chain;
-
   static constexpr unsigned kOwners = Line::kOwners;
-  static constexpr bool kDirect = false;
-  static constexpr std::size_t kEarlyBytes = 0;
-  static constexpr bool kLent = false;
   static constexpr unsigned kEntries = Line::kOutboxEntries;
 
   // slot in the low 48 bits, class and owner above it
@@ -58,53 +52,50 @@ struct SparseRing {
     t.bytes.add(bin_size(bin));
   }
 
-  HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }  // its mark tells
-  static void recall(PerThread&, Bin, unsigned /*want*/, Chain&) {}
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
-
-  static std::size_t metadata_bytes(const Global&) { return 0; }
-  static void shrink(Global&, unsigned /*owners*/) {}
-  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
-    out = Stash::collect(g, owner, bin, want);
-  }
 
   // An open parcel needs no more room than an entry: its slots are linked in a ring, and its entry names the last of
   // them. So it lies where an entry was that has left, and a sweep asks little of the stack.
   class Sweep {
    public:
-    Sweep(Global& g, PerThread& thread, unsigned /*sender*/, bool /*everything: a full ring is swept whole*/)
-        : g_(g), thread_(thread), left_(thread.count), end_(thread.entries + thread.count) {}
+    Sweep(PerThread& thread, bool /*everything: a full ring is swept whole*/)
+        : thread_(thread), left_(thread.count), end_(thread.entries + thread.count) {}
 
     bool next(Parcel<Chain>& out) {
       for (unsigned left = left_; left != 0;) {
         const Entry entry = thread_.entries[--left];
-        Number& number = numbers_[place_of(entry)];
-        if (number == 0) {
-          number = static_cast<Number>(++opened_);
-          begin(number, entry);
-        } else if ((open(number) ^ entry) >> kBinShift == 0 && counts_[number - 1] < kFull[bin_of(entry)]) {
-          join(number, entry);
+        Parcelled& parcel = parcels_[place_of(entry)];
+        if (parcel == 0) {
+          parcel = static_cast<Parcelled>(++opened_);
+          begin(parcel, entry);
+        } else if ((open(parcel) ^ entry) >> kBinShift == 0 && count_of(parcel) < kFull[bin_of(entry)]) {
+          join(parcel, entry);
         } else {
-          close(number, out);
-          begin(number, entry);
+          close(parcel, out);
+          begin(parcel, entry);
           left_ = left;
           return true;
         }
       }
       left_ = 0;
-      if (opened_ != 0) return close(opened_--, out), true;
+      if (opened_ != 0) {
+        const Entry entry = *(end_ - opened_--);
+        return close(parcels_[place_of(entry)], out), true;
+      }
       thread_.count = 0;
       thread_.bytes.set(0);
       return false;
     }
-    void send(Parcel<Chain>& parcel) { Stash::send(g_, parcel); }
 
    private:
     static constexpr unsigned kPlaces = 128;
-    // Not of bytes: a store to one might change anything, and all would be read again.
-    using Number = std::uint16_t;
+    // A parcel's number, from 1, and above it how many slots it has. Not of bytes: a store to one might change
+    // anything, and all would be read again.
+    using Parcelled = std::uint16_t;
+    static constexpr unsigned kNumberBits = 8;
+    static_assert(kPlaces < (1U << kNumberBits) && Line::kParcelSlots < (1U << (16 - kNumberBits)));
 
-    static constexpr auto kFull = full_parcels<Line, Number>();
+    static constexpr auto kFull = full_parcels<Line, Parcelled>();
 
     static unsigned place_of(Entry entry) {
       return (owner_of(entry) * kBins + static_cast<unsigned>(bin_of(entry))) % kPlaces;
@@ -116,30 +107,30 @@ struct SparseRing {
     }
 
     // As many entries have left as parcels were opened, so there is room.
-    Entry& open(unsigned number) const { return *(end_ - number); }
-    void begin(unsigned number, Entry entry) {
-      open(number) = entry;
+    static unsigned number_of(Parcelled parcel) { return parcel & ((1U << kNumberBits) - 1); }
+    static unsigned count_of(Parcelled parcel) { return parcel >> kNumberBits; }
+    Entry& open(Parcelled parcel) const { return *(end_ - number_of(parcel)); }
+    void begin(Parcelled& parcel, Entry entry) {
+      open(parcel) = entry;
       slot_of(entry)->next = slot_of(entry);
-      counts_[number - 1] = 1;
+      parcel = static_cast<Parcelled>(number_of(parcel) | 1U << kNumberBits);
     }
-    void join(unsigned number, Entry entry) {
-      FreeSlot* last = slot_of(open(number));
+    void join(Parcelled& parcel, Entry entry) {
+      FreeSlot* last = slot_of(open(parcel));
       FreeSlot* slot = slot_of(entry);
       slot->next = last->next;
       last->next = slot;
-      ++counts_[number - 1];
+      parcel = static_cast<Parcelled>(parcel + (1U << kNumberBits));
     }
-    void close(unsigned number, Parcel<Chain>& out) {
-      const Entry entry = open(number);
+    void close(Parcelled parcel, Parcel<Chain>& out) {
+      const Entry entry = open(parcel);
       FreeSlot* last = slot_of(entry);
-      out = {owner_of(entry), bin_of(entry), {last->next, last, counts_[number - 1]}};
+      out = {owner_of(entry), bin_of(entry), {last->next, last, count_of(parcel)}};
     }
-    Global& g_;
     PerThread& thread_;
     unsigned left_, opened_ = 0;
     Entry* end_;
-    Number numbers_[kPlaces] = {};  // of the parcel that is open at a place; 0: none
-    Number counts_[kPlaces];        // slots of a parcel
+    Parcelled parcels_[kPlaces] = {};  // the one that is open at a place; 0: none
   };
 };
 

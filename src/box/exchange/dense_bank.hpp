@@ -5,21 +5,15 @@
 // that number. Deferring costs a link, a head and a count.
 #pragma once
 
+#include "base/free_list.hpp"
 #include "base/plain_word.hpp"
-#include "box/remote/stash.hpp"
+#include "box/exchange/contract.hpp"
 
 namespace hz {
 
 template <class Line>
 struct DenseBank {
-  using Stash = OwnerStash<Line::kOwners>;
-  using Global = typename Stash::Global;
-  using Bundle = Chain;
-
   static constexpr unsigned kOwners = Line::kOwners;
-  static constexpr bool kDirect = false;
-  static constexpr std::size_t kEarlyBytes = 0;
-  static constexpr bool kLent = false;
   static constexpr std::size_t kParcelBytes = Line::kParcelBytes;
   static constexpr unsigned kParcelSlots = Line::kParcelSlots;
 
@@ -42,21 +36,12 @@ struct DenseBank {
     t.bytes.add(bin_size(bin));
   }
 
-  HZ_INLINE static bool is_latest(const PerThread&, const void* /*slot*/) { return false; }  // its mark tells
-  static void recall(PerThread&, Bin, unsigned /*want*/, Chain&) {}
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
-
-  static std::size_t metadata_bytes(const Global&) { return 0; }
-  static void shrink(Global&, unsigned /*owners*/) {}
-  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
-    out = Stash::collect(g, owner, bin, want);
-  }
 
   class Sweep {
    public:
-    Sweep(Global& g, PerThread& thread, unsigned /*sender*/, bool everything)
-        : g_(g),
-          thread_(thread),
+    Sweep(PerThread& thread, bool everything)
+        : thread_(thread),
           at_(everything ? 0 : Bin{thread.full_owner} * kBins + thread.full_bin),
           end_(everything ? Bin{kOwners} * kBins : at_ + 1) {}
 
@@ -71,10 +56,8 @@ struct DenseBank {
       }
       return false;
     }
-    void send(Parcel<Chain>& parcel) { Stash::send(g_, parcel); }
 
    private:
-    Global& g_;
     PerThread& thread_;
     std::size_t at_, end_;
   };

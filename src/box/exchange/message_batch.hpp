@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Remote frees as messages. A thread notes them in a batch; a sweep groups the batch by owner and class, and one
+// Remote frees as messages. A thread notes them in a batch; a drain groups the batch by owner and class, and one
 // compare-and-swap hands each group, packed in a magazine, to its owner's inbox. On a miss the owner adopts its inbox
-// whole, with one exchange for all classes, and unpacks what the miss wants. Used by hz4. Nothing is written into the
-// slots; deferring costs three stores and two compares; there is no bound on owners.
+// whole, with one exchange for all classes, and unpacks what the miss wants. What a thread cannot keep waits in a
+// depot. Used by hz4. Nothing is written into the slots; deferring costs three stores and two compares; there is no
+// bound on owners.
 //
 //   inbox.fresh    magazines of any class, sent and not looked at
 //   adopted[bin]   magazines of one class that the owner has taken in; under `lock`, read as a hint without it
@@ -11,24 +12,20 @@
 
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
-#include "box/remote/contract.hpp"
+#include "box/exchange/magazine_depot.hpp"
+#include "box/exchange/stealing.hpp"
 #include "os/growing_table.hpp"
-#include "os/magazines.hpp"
 
 namespace hz {
 
 template <class Line>
-struct MessageBatch {
-  using Bundle = SlotArray;
-  using Empty = os::Magazines<Line, Line::kBinSlots / 2>;
-  using Magazine = typename Empty::Magazine;
+struct MessageBatch : MagazineDepot<Line> {
+  using Depot = MagazineDepot<Line>;
+  using typename Depot::Empty, typename Depot::Magazine;
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kEntries = Line::kBatchEntries;
-  static constexpr std::size_t kEarlyBytes = Line::kBatchBytes;
   static constexpr unsigned kSpares = 32;
-  static constexpr bool kDirect = false;
-  static constexpr bool kLent = true;
 
   struct Inbox {
     alignas(64) SharedList fresh;
@@ -37,8 +34,9 @@ struct MessageBatch {
     Magazine* spare;  // empty, for the owner's own messages; under `lock`
     unsigned spares;
   };
-  struct Global {
+  struct Global : Depot::Global {
     os::GrowingTable<Inbox, kOwners> inboxes;
+    Stealing stealing;
   };
 
   // Owner and class of an entry.
@@ -53,14 +51,14 @@ struct MessageBatch {
     std::uint16_t of_bin[kBins] = {};  // entries of a class; too few after a fork, so only a hint
     void* slots[kEntries] = {};
     Place places[kEntries] = {};
-    std::uint16_t links[kEntries] = {};  // of a sweep: here they are on no stack
+    std::uint16_t links[kEntries] = {};  // of a drain: here they are on no stack
   };
 
   HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) {
     return t.count != kEntries && t.bytes.peek() < Line::kBatchBytes;
   }
 
-  HZ_INLINE static void defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
+  HZ_INLINE static std::size_t defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
     t.slots[t.count] = slot;
     t.places[t.count] = static_cast<Place>(owner << kBinBits | bin);
     // The entry before its count: a fork may copy the thread's state between the two.
@@ -68,6 +66,7 @@ struct MessageBatch {
     ++t.count;
     t.bytes.add(bin_size(bin));
     ++t.of_bin[bin];
+    return 0;
   }
 
   HZ_INLINE static bool is_latest(const PerThread& t, const void* slot) {
@@ -90,11 +89,15 @@ struct MessageBatch {
   }
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
+  static bool outbox_due(const PerThread& t) { return t.bytes.peek() >= Line::kBatchBytes; }
 
-  static void collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
+  static unsigned steal(Global& g, auto& owners, Bin bin, unsigned want, bool anybodys, SlotArray& out) {
+    return g.stealing.template steal<MessageBatch>(g, owners, bin, want, anybodys, out);
+  }
+  static unsigned collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
     Inbox* inbox = g.inboxes.find(owner);
-    if (inbox == nullptr || want == 0) return;
-    if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return;
+    if (inbox == nullptr || want == 0) return 0;
+    if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return 0;
     Magazine* emptied = nullptr;
     {
       const os::Guarded hold(inbox->lock);
@@ -102,6 +105,7 @@ struct MessageBatch {
       emptied = unpack(*inbox, bin, want, out);
     }
     Empty::give(emptied);
+    return out.count;
   }
 
   static void shrink(Global& g, unsigned owners) {
@@ -113,11 +117,11 @@ struct MessageBatch {
       inbox->spare = nullptr;
       inbox->spares = 0;
     }
-    Empty::shrink();
+    Depot::shrink(g, owners);
   }
   // In a child that another thread's change was cut off in: what an owner had taken in is lost, if it was that.
   static void make_whole(Global& g, unsigned owners) {
-    Empty::make_whole();
+    Depot::make_whole(g, owners);
     for (unsigned owner = 0; owner < owners; ++owner) {
       Inbox* inbox = g.inboxes.find(owner);
       if (inbox == nullptr || !inbox->lock.reset()) continue;
@@ -126,13 +130,13 @@ struct MessageBatch {
       inbox->spares = 0;
     }
   }
-  static std::size_t metadata_bytes(const Global& g) { return g.inboxes.chunk_bytes(); }
+  static std::size_t metadata_bytes(const Global& g) { return Depot::metadata_bytes(g) + g.inboxes.chunk_bytes(); }
 
   // Entries of a place are chained through a small hash table. A parcel takes them out and fills a magazine with them,
   // which is the message; where there is no memory for one, a parcel is a single slot, and cannot be sent.
-  class Sweep {
+  class Drain {
    public:
-    Sweep(Global& g, PerThread& thread, unsigned sender, bool /*everything: a batch is swept whole*/)
+    Drain(Global& g, PerThread& thread, unsigned sender, bool /*everything: a batch is drained whole*/)
         : g_(g), thread_(thread), sender_(sender) {
       for (unsigned i = 0; i < thread.count; ++i) {
         Link& head = heads_[row_of(thread.places[i])];
@@ -140,9 +144,9 @@ struct MessageBatch {
         head = static_cast<Link>(i + 1);
       }
     }
-    ~Sweep() { keep_empty(g_, sender_, magazine_); }
-    Sweep(const Sweep&) = delete;
-    Sweep& operator=(const Sweep&) = delete;
+    ~Drain() { keep_empty(g_, sender_, magazine_); }
+    Drain(const Drain&) = delete;
+    Drain& operator=(const Drain&) = delete;
 
     bool next(Parcel<SlotArray>& out) {
       for (; row_ < kRows; ++row_) {

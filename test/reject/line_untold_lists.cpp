@@ -10,10 +10,7 @@ struct Line : hz::Hz8 {
   struct Front : hz::Hz8::Front {
     using Bundle = hz::Chain;
   };
-  struct Remote : hz::Hz8::Remote {
-    using Bundle = hz::Chain;
-  };
-  struct Central : hz::Hz8::Central {
+  struct Exchange : hz::Hz8::Exchange {
     using Bundle = hz::Chain;
   };
 #endif

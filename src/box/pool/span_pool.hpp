@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/slot_bits.hpp"
-#include "box/central/contract.hpp"
+#include "box/pool/contract.hpp"
 #include "os/lock.hpp"
 
 namespace hz {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: where do slots wait that no thread caches? Two kinds, because a slot waits either loose or at home:
-// a central keeps batches of loose slots per (owner, class), quick to give and take; a pool keeps slots in their spans,
-// knows which spans are empty, and is where double frees meet at the latest.
+// Role: where are free slots that lie in their spans? A pool knows which spans have some and which are empty, and is
+// where double frees meet at the latest.
 #pragma once
 
 #include <concepts>
@@ -10,26 +9,6 @@
 #include "base/size_classes.hpp"
 
 namespace hz {
-
-template <class C>
-concept CentralContract = requires(typename C::Global& g, const typename C::Global& seen, unsigned owner, Bin bin,
-                                   typename C::Bundle& bundle, unsigned want) {
-  { C::kMostOwners } -> std::convertible_to<unsigned>;       // that it keeps apart, or ~0U if it keeps none apart
-  { C::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
-  // Into an empty bundle: whole batches of a list until there are `want`, of an array no more.
-  { C::take(g, owner, bin, want, bundle) } -> std::same_as<void>;
-  { C::metadata_bytes(seen) } -> std::same_as<std::size_t>;
-  { C::shrink(g) } -> std::same_as<void>;  // memory of its own that it does not need goes back
-};
-
-// What a central answers, too, that keeps magazines: they come and leave whole.
-template <class C>
-concept CentralOfMagazines = requires(typename C::Global& g, Bin bin, typename C::Magazine* magazine) {
-  { C::give(g, bin, magazine) } -> std::same_as<void>;
-  { C::take(g, bin) } -> std::same_as<typename C::Magazine*>;        // nullptr if none waits
-  { C::take_empty(g, bin) } -> std::same_as<typename C::Magazine*>;  // its count is 0; nullptr: no memory
-  { C::give_empty(g, bin, magazine) } -> std::same_as<void>;         // or none
-};
 
 // Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot is handed
 // out: they were carved now, or the span has changed its owner.

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Central as stacks of magazines, one per class and processor: threads which free leave them for threads which
-// allocate. Used by hakozuna, hz4 and hz8. A full magazine changes hands whole, for one lock of its stack and no copy;
-// what is less is copied into the one that came last. The newest magazine leaves first, and a thread looks first where
-// it runs, because those slots are the likeliest to be in its core's cache. A magazine that cannot be had is one that
-// goes home.
+// Stacks of magazines, one per class and processor: threads which free leave them for threads which allocate. All of
+// hakozuna's exchange, and a part of hz4's and hz8's. A full magazine changes hands whole, for one lock of its stack
+// and no copy; what is less is copied into the one that came last. The newest magazine leaves first, and a thread looks
+// first where it runs, because those slots are the likeliest to be in its core's cache. A magazine that cannot be had
+// is one that goes home.
 #pragma once
 
 #include <new>
 #include <utility>
 
 #include "base/slot_array.hpp"
-#include "box/central/contract.hpp"
+#include "box/exchange/contract.hpp"
 #include "os/lock.hpp"
 #include "os/magazines.hpp"
 
 namespace hz {
 
 template <class Line>
-struct MagazineDepot {
+struct MagazineDepot : WithoutOwners {
   using Bundle = SlotArray;
   using Empty = os::Magazines<Line, Line::kBinSlots / 2>;
   using Magazine = typename Empty::Magazine;
 
-  static constexpr unsigned kMostOwners = ~0U;
   static constexpr unsigned kShards = 16;  // on machines with more processors some share one
   static constexpr unsigned kEmpties = 2;  // magazines that a stack keeps for itself
 
@@ -116,7 +115,7 @@ struct MagazineDepot {
 
   static std::size_t metadata_bytes(const Global&) { return Empty::bytes(); }
 
-  static void shrink(Global& g) {
+  static void shrink(Global& g, unsigned /*owners*/) {
     for (unsigned i = 0; i < kShards; ++i) {
       Shard& shard = g.of_cpu[i];
       if ((g.used.load(std::memory_order_relaxed) >> i & 1) == 0) continue;
@@ -126,7 +125,7 @@ struct MagazineDepot {
   }
 
   // In a child that another thread's change was cut off in: what it was at is lost.
-  static void make_whole(Global& g) {
+  static void make_whole(Global& g, unsigned /*owners*/) {
     Empty::make_whole();
     for (Shard& shard : g.of_cpu) {
       for (Bin bin = 1; bin < kBins; ++bin)
