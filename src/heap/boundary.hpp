@@ -105,7 +105,10 @@ struct Boundary {
   static void hurry(Thread& t, unsigned owner, Bin bin, bool sent) {
     if (HZ_LIKELY(!give_up_if_emptied(t))) return;
     R::send(t, true);
-    if (sent) L::pass_on(t, owner, bin, L::kAll);
+    if (sent) {
+      typename L::Scratch scratch;
+      L::pass_on(t, scratch, owner, bin, L::kAll);
+    }
     L::relieve(t);
     H::purge_if_due(t);
   }

@@ -24,6 +24,40 @@ struct Loose {
   using Observe = typename Line::Observe;
   using Guard = typename Line::Guard;
 
+ private:
+  // Where slots lie on their way from one shared place to another: in a magazine, for a stack may be small; without
+  // memory for one, one at a time. It is had when there is something to lie there.
+  class InMagazine {
+   public:
+    InMagazine() = default;
+    ~InMagazine() { Exchange::give_empty(S::shelves.exchange, bin_, magazine_); }
+    InMagazine(const InMagazine&) = delete;
+    InMagazine& operator=(const InMagazine&) = delete;
+
+    // Nothing yet, with room for so many as `at_most` says after it.
+    Bundle empty(Bin bin) {
+      if (magazine_ == nullptr) magazine_ = Exchange::take_empty(S::shelves.exchange, bin_ = bin);
+      return {magazine_ != nullptr ? magazine_->slots : &single_, 0};
+    }
+    unsigned at_most(unsigned n) const {
+      const unsigned room = magazine_ != nullptr ? Front::Magazine::kSlots : 1;
+      return n < room ? n : room;
+    }
+
+   private:
+    typename Front::Magazine* magazine_ = nullptr;
+    Bin bin_ = 1;
+    void* single_ = nullptr;
+  };
+  // A list needs no place.
+  struct InList {
+    static Bundle empty(Bin) { return {}; }
+    static unsigned at_most(unsigned n) { return n; }
+  };
+
+ public:
+  using Scratch = std::conditional_t<FrontOfMagazines<Front>, InMagazine, InList>;
+
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
   static constexpr unsigned kLooks = 2 * kBins;          // lists that one crossing relieves
@@ -97,8 +131,9 @@ struct Loose {
 
   // Sends home what waits for an owner.
   static void vacate(Thread& t, unsigned owner) {
+    Scratch scratch;
     for (Bin bin = 1; bin < kBins; ++bin)
-      while (send_home(t, owner, bin, kAll) != 0) continue;
+      while (send_home(t, scratch, owner, bin, kAll) != 0) continue;
   }
 
   static void vacate_all(Thread& t) {
@@ -108,7 +143,8 @@ struct Loose {
   }
   // Some of what waits in one list; how many bytes, 0 if there was nothing.
   static std::size_t vacate_some(Thread& t, unsigned owner, Bin bin) {
-    return send_home(t, owner, bin, 8 * kBatch) * bin_size(bin);
+    Scratch scratch;
+    return send_home(t, scratch, owner, bin, 8 * kBatch) * bin_size(bin);
   }
   // Memory of the lists' own that they do not need goes back.
   static void shrink() { Exchange::shrink(S::shelves.exchange, S::global.owners.end()); }
@@ -116,15 +152,17 @@ struct Loose {
   // What strangers sent and no parcel told of, beyond what the owner wants: see Exchange::backlog.
   static void pass_on_backlog(Thread& t, Bin bin) {
     bool full = false;
+    Scratch scratch;
     Backlog some;
     for (unsigned n = 0; Exchange::backlog(S::shelves.exchange, t.exchange, t.owner, bin, n, some); ++n)
-      full |= pass_on(t, some.owner, some.bin, some.most);
+      full |= pass_on(t, scratch, some.owner, some.bin, some.most);
     if (full) relieve(t);
   }
   // The same for an owner to whom this thread has sent a lot.
   static void help(Thread& t, unsigned owner) {
     bool full = false;
-    for (Bin bin = 1; bin < kBins; ++bin) full |= pass_on(t, owner, bin, kAll);
+    Scratch scratch;
+    for (Bin bin = 1; bin < kBins; ++bin) full |= pass_on(t, scratch, owner, bin, kAll);
     if (full) relieve(t);
     H::purge_if_due(t);
   }
@@ -138,11 +176,10 @@ struct Loose {
   }
   // At most so many of the slots of a class that wait for an owner are given to others, or go home. Whether the caller
   // has to relieve the lists afterwards: for all that it passes on, once.
-  HZ_SLOW static bool pass_on(Thread& t, unsigned owner, Bin bin, unsigned most) {
-    Scratch scratch(bin);
+  HZ_SLOW static bool pass_on(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
     bool all_wait = true;
-    while (most != 0) {
-      Bundle bundle = scratch.empty();
+    while (most != 0 && Exchange::waits(S::shelves.exchange, owner, bin)) {
+      Bundle bundle = scratch.empty(bin);
       collect(t, owner, bin, scratch.at_most(most), bundle);
       if (bundle.count == 0) break;
       most = bundle.count < most ? most - bundle.count : 0;
@@ -157,47 +194,20 @@ struct Loose {
     constexpr unsigned kMost = 4 * kBatch;
     if (Retain::loose_bytes(t.retain) == 0 || Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
       return 0;
+    Scratch scratch;
     unsigned room = kMost;
     const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     for (unsigned i = 0; Retain::must_go(S::global.retain, t.retain) && i < kBins && room != 0; ++i)
-      room = relieve_list(t, t.owner, (at + i) % kBins, room);
+      room = relieve_list(t, scratch, t.owner, (at + i) % kBins, room);
     const unsigned all = lists();
     for (unsigned i = 0; i < (all < kLooks ? all : kLooks) && room != 0; ++i) {
       const unsigned list = (at + i) % all;
-      room = relieve_list(t, list / kBins, list % kBins, room);
+      room = relieve_list(t, scratch, list / kBins, list % kBins, room);
     }
     return kMost - room;
   }
 
  private:
-  // Where slots lie on their way from one shared place to another: in a magazine, for a stack may be small; without
-  // memory for one, one at a time.
-  class InMagazine {
-   public:
-    explicit InMagazine(Bin bin) : bin_(bin), magazine_(take_empty(bin)) {}
-    ~InMagazine() { give_empty(bin_, magazine_); }
-    InMagazine(const InMagazine&) = delete;
-    InMagazine& operator=(const InMagazine&) = delete;
-
-    Bundle empty() { return {magazine_ != nullptr ? magazine_->slots : &single_, 0}; }
-    unsigned at_most(unsigned n) const {
-      const unsigned room = magazine_ != nullptr ? Front::Magazine::kSlots : 1;
-      return n < room ? n : room;
-    }
-
-   private:
-    const Bin bin_;
-    typename Front::Magazine* const magazine_;
-    void* single_ = nullptr;
-  };
-  // A list needs no place.
-  struct InList {
-    explicit InList(Bin) {}
-    static Bundle empty() { return {}; }
-    static unsigned at_most(unsigned n) { return n; }
-  };
-  using Scratch = std::conditional_t<FrontOfMagazines<Front>, InMagazine, InList>;
-
   // Whether all of it may wait loose.
   static bool put_where_it_may(Thread& t, Bin bin, Bundle& bundle) {
     if (may_wait(t, bin)) {
@@ -229,9 +239,9 @@ struct Loose {
   }
 
   // A batch, or as much of it as lies in a magazine; how many went.
-  static unsigned send_home(Thread& t, unsigned owner, Bin bin, unsigned most) {
-    Scratch scratch(bin);
-    Bundle bundle = scratch.empty();
+  static unsigned send_home(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
+    if (!Exchange::waits(S::shelves.exchange, owner, bin)) return 0;
+    Bundle bundle = scratch.empty(bin);
     take(t, owner, bin, scratch.at_most(most), bundle);
     const unsigned count = bundle.count;
     H::go_home(t, bin, bundle);
@@ -239,10 +249,10 @@ struct Loose {
   }
 
   // What is left of `room` slots.
-  static unsigned relieve_list(Thread& t, unsigned owner, Bin bin, unsigned room) {
+  static unsigned relieve_list(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;
     unsigned gone = 0;
-    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n) n = send_home(t, owner, bin, kBatch);
+    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n) n = send_home(t, scratch, owner, bin, kBatch);
     return gone < room ? room - gone : 0;
   }
 };

@@ -13,6 +13,7 @@ struct Box : WithoutOwners {
   static constexpr unsigned kOwners = 4;
   static void give(Global&, unsigned, Bin, Slots&);
   static void take(Global&, unsigned, Bin, unsigned, Slots&);
+  static bool waits(const Global&, unsigned, Bin);
   static std::size_t metadata_bytes(const Global&);
   static void shrink(Global&, unsigned);
   static std::size_t defer(PerThread&, unsigned, Bin, void*);

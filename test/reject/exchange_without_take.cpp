@@ -14,6 +14,7 @@ struct Box : WithoutOwners {
 #ifdef HZ_COMPLETE
   static void take(Global&, unsigned, Bin, unsigned, Slots&);
 #endif
+  static bool waits(const Global&, unsigned, Bin);
   static std::size_t metadata_bytes(const Global&);
   static void shrink(Global&, unsigned);
 };

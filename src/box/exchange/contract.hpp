@@ -45,6 +45,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   { E::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
   // Into an empty bundle: whole batches of a list until there are `want`, of an array no more; any thread.
   { E::take(g, owner, bin, want, bundle) } -> std::same_as<void>;
+  { E::waits(g, owner, bin) } -> std::same_as<bool>;  // does anything wait for the owner, or was deferred? a hint
   // What waits for owners without a thread, or, if `yes`, whoever they are: memory is about to be mapped. How many of
   // these slots had been deferred.
   { E::steal(g, owners, bin, want, yes, bundle) } -> std::same_as<unsigned>;
@@ -72,7 +73,8 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   { E::kUntold } -> std::convertible_to<bool>;
   { E::collect(g, owner, bin, want, bundle) } -> std::same_as<unsigned>;
   { E::kOrphans } -> std::convertible_to<unsigned>;  // one more to collect for: whom an owner leaves behind, if any
-  // After a refill of the class, by the owner: the n-th of what is to be passed on now; false: there is no more.
+  // After a refill of the class, by the owner: the n-th of what is to be passed on now, or nothing of it; false: that
+  // was all.
   { E::backlog(g, thread, owner, bin, want, backlog) } -> std::same_as<bool>;
   { E::help_due(thread, bin) } -> std::same_as<bool>;  // after defer: this thread is to collect for the owner ...
   { E::helped(thread) } -> std::same_as<void>;         // ... and did

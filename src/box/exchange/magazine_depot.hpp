@@ -113,6 +113,8 @@ struct MagazineDepot : WithoutOwners {
   }
   static void give_empty(Global& g, Bin bin, Magazine* empty) { recycle(shard(g).of_bin[bin], empty); }
 
+  static bool waits(const Global& g, unsigned /*owner*/, Bin bin) { return shards_with(g, bin) != 0; }
+
   static std::size_t metadata_bytes(const Global&) { return Empty::bytes(); }
 
   static void shrink(Global& g, unsigned /*owners*/) {
@@ -136,8 +138,15 @@ struct MagazineDepot : WithoutOwners {
  private:
   static std::atomic<std::uint64_t>& word_of(Shard& shard, Bin bin) { return shard.waiting[bin / 64]; }
   static std::uint64_t bit_of(Bin bin) { return std::uint64_t{1} << bin % 64; }
-  static bool waits(Shard& shard, Bin bin) {
-    return (word_of(shard, bin).load(std::memory_order_relaxed) & bit_of(bin)) != 0;
+  // A bit for each where something waits.
+  static std::uint32_t shards_with(const Global& g, Bin bin) {
+    std::uint32_t some = 0;
+    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
+      const auto shard = static_cast<unsigned>(__builtin_ctz(left));
+      const std::uint64_t word = g.of_cpu[shard].waiting[bin / 64].load(std::memory_order_relaxed);
+      some |= (word & bit_of(bin)) != 0 ? 1U << shard : 0;
+    }
+    return some;
   }
 
   // This processor's.
@@ -150,11 +159,7 @@ struct MagazineDepot : WithoutOwners {
 
   // From here on upwards, then from the first, until `visit` is done.
   static void for_each_waiting(Global& g, Bin bin, auto visit) {
-    std::uint32_t some = 0;
-    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
-      const auto shard = static_cast<unsigned>(__builtin_ctz(left));
-      some |= waits(g.of_cpu[shard], bin) ? 1U << shard : 0;
-    }
+    const std::uint32_t some = shards_with(g, bin);
     if (some == 0) return;
     const unsigned here = os::current_cpu() % kShards;
     std::uint32_t left = some >> here | (some & ((1U << here) - 1)) << (kShards - here);

@@ -91,13 +91,15 @@ struct MessageBatch : MagazineDepot<Line> {
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
   static bool outbox_due(const PerThread& t) { return t.bytes.peek() >= Line::kBatchBytes; }
 
+  static bool waits(Global& g, unsigned owner, Bin bin) {
+    return arrived(g, owner, bin) || Depot::waits(g, owner, bin);
+  }
   static unsigned steal(Global& g, auto& owners, Bin bin, unsigned want, bool anybodys, SlotArray& out) {
     return g.stealing.template steal<MessageBatch>(g, owners, bin, want, anybodys, out);
   }
   static unsigned collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
+    if (want == 0 || !arrived(g, owner, bin)) return 0;
     Inbox* inbox = g.inboxes.find(owner);
-    if (inbox == nullptr || want == 0) return 0;
-    if (inbox->fresh.empty() && inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) return 0;
     Magazine* emptied = nullptr;
     {
       const os::Guarded hold(inbox->lock);
@@ -206,6 +208,11 @@ struct MessageBatch : MagazineDepot<Line> {
   };
 
  private:
+  static bool arrived(Global& g, unsigned owner, Bin bin) {
+    const Inbox* inbox = g.inboxes.find(owner);
+    return inbox != nullptr &&
+           (!inbox->fresh.empty() || inbox->adopted[bin].load(std::memory_order_relaxed) != nullptr);
+  }
   static void adopt(Inbox& inbox) {
     auto* magazine = reinterpret_cast<Magazine*>(inbox.fresh.take(~0U, sizeof(FreeSlot)).first);
     while (magazine != nullptr) {

@@ -33,6 +33,9 @@ struct OwnerLists : WithoutOwners {
   static void take(Global& g, unsigned owner, Bin bin, unsigned want, Chain& out) {
     out = g.kept[owner].of_bin[bin].take(want, bin_size(bin));
   }
+  static bool waits(const Global& g, unsigned owner, Bin bin) {
+    return !g.sent[owner].of_bin[bin].empty() || !g.kept[owner].of_bin[bin].empty();
+  }
   static unsigned steal(Global& g, auto& owners, Bin bin, unsigned want, bool /*anybodys*/, Chain& out) {
     return g.stealing.template steal<OwnerLists>(g, owners, bin, want, false, out);
   }

@@ -80,6 +80,9 @@ struct PendingBitmap : MagazineDepot<Line> {
 
   static constexpr bool holds(Bin bin) { return bin_slots(bin) == 1; }
   static constexpr bool moves_span(Bin bin) { return holds(bin); }
+  static bool waits(const Global& g, unsigned owner, Bin bin) {
+    return queued(g, owner, bin) || (holds(bin) && MagazineDepot<Line>::waits(g, owner, bin));
+  }
 
   // --- the owner's life; under the lock of the list of threads
 
@@ -132,14 +135,13 @@ struct PendingBitmap : MagazineDepot<Line> {
   // have it: of this class, of another one, and of spans whose owner is gone.
   static bool backlog(const Global& g, PerThread& t, unsigned owner, Bin bin, unsigned n, Backlog& some) {
     if (n == 0) some = {owner, bin, budget(g, t, owner, bin)};
-    if (n == 1) some = {owner, next_bin(t), kPassedOn};
-    if (n == 2) some = {kOrphans, bin, kPassedOn};
+    if (n == 1) some = passed_on(g, owner, next_bin(t));
+    if (n == 2) some = passed_on(g, kOrphans, bin);
     return n < 3;
   }
   // How many slots the owner should collect beyond what its bin wants: twice as many each time that some are left.
   static unsigned budget(const Global& g, PerThread& t, unsigned owner, Bin bin) {
-    // Relaxed: a hint; what it misses, the next miss or the purger finds.
-    if (row_of(g.of_owner[owner].of_bin[bin].load(std::memory_order_relaxed)) == 0) return t.budget = 0;
+    if (!queued(g, owner, bin)) return t.budget = 0;
     return t.budget = t.budget == 0 ? kFirstBudget : t.budget < kMostBudget ? 2 * t.budget : kMostBudget;
   }
   // The same for strangers: an owner may not come back for long. So what waits is at most so much for each thread that
@@ -172,6 +174,14 @@ struct PendingBitmap : MagazineDepot<Line> {
  private:
   static constexpr std::size_t kLeastSends = 16;
   static constexpr unsigned kFirstBudget = 16, kMostBudget = 4096, kPassedOn = 256;
+
+  // Relaxed: a hint; what it misses, the next miss or the purger finds.
+  static bool queued(const Global& g, unsigned owner, Bin bin) {
+    return row_of(g.of_owner[owner].of_bin[bin].load(std::memory_order_relaxed)) != 0;
+  }
+  static Backlog passed_on(const Global& g, unsigned owner, Bin bin) {
+    return {owner, bin, queued(g, owner, bin) ? kPassedOn : 0};
+  }
 
   static std::uint32_t row_of(std::uint64_t head) { return static_cast<std::uint32_t>(head); }
   static std::uint32_t row_of(const Global& g, const void* slot) {
