@@ -38,6 +38,6 @@ __attribute__((constructor)) void at_start() {
 
 __attribute__((destructor)) void at_exit() {
   if (has_stats()) hz::Stats<ThisLine>::print_last();
-  hz::LastLook<ThisLine>::look();
+  hz::ExitCheck<ThisLine>::run();
 }
 }  // namespace

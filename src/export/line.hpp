@@ -4,7 +4,7 @@
 #pragma once
 
 #include HZ_LINE_HEADER
-#include "heap/last_look.hpp"
+#include "heap/exit_check.hpp"
 #include "heap/stats.hpp"
 
 namespace hz {

@@ -17,8 +17,8 @@ struct Adaptive {
   using Retain = typename Line::Retain;
   using Policy = typename Line::Policy;
 
-  static constexpr unsigned kDeniedPerTake = 16, kDeniedPerVerdict = 256;
-  static constexpr std::uint64_t kBusyMicroseconds = 2000, kCalmMicroseconds = 50000;  // for so many denials
+  static constexpr unsigned kDeniedPerTake = 16, kDeniedPerBudget = 256;
+  static constexpr std::uint64_t kBusyMicroseconds = 500, kCalmMicroseconds = 50000;  // for so many denials
   static constexpr std::size_t kAloneShare = 16, kLeastAlone = 256 * kKiB;
 
   // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
@@ -34,7 +34,7 @@ struct Adaptive {
       t.capacity_bytes += more;
       Retain::bins_grown(t.retain, more);
     } else if (++t.denied % kDeniedPerTake == 0) {
-      if (t.denied % kDeniedPerVerdict == 0) adapt_budget(t);
+      if (t.denied % kDeniedPerBudget == 0) adapt_budget(t);
       shrink_next(t, bin);
     }
   }
@@ -46,8 +46,9 @@ struct Adaptive {
     if (Front::capacity(t.front, except) == 0) return;  // a size that never fits would make all others look idle
     t.looked_at = t.looked_at % (kBins - 1) + 1;
     const Bin bin = t.looked_at;
-    if (bin != except && Front::glance(t.front, bin) == t.seen[bin] && Front::count(t.front, bin) != 0) shrink(t, bin);
-    t.seen[bin] = Front::glance(t.front, bin);
+    if (bin != except && Front::fingerprint(t.front, bin) == t.seen[bin] && Front::count(t.front, bin) != 0)
+      shrink(t, bin);
+    t.seen[bin] = Front::fingerprint(t.front, bin);
   }
 
  private:
@@ -68,8 +69,8 @@ struct Adaptive {
   // busy again within its next slice of time.
   static void adapt_budget(Thread& t) {
     const std::uint64_t now = os::microseconds();
-    const std::uint64_t spent = now - t.verdict_at;
-    t.verdict_at = now;
+    const std::uint64_t spent = now - t.budget_set_at;
+    t.budget_set_at = now;
     if (spent < kBusyMicroseconds && t.budget < Line::kThreadCacheMost) t.budget *= 2;
     if (spent > kCalmMicroseconds && t.budget > Line::kThreadCacheBytes) t.budget /= 2;
   }

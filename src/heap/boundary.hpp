@@ -6,7 +6,7 @@
 //
 //   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> lists that nobody owns
 //            -> a new span
-//   flush:   the exchange while retention lets slots wait loose, else home to their spans; empty spans retire
+//   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
 
 #include "heap/adaptive.hpp"
@@ -16,8 +16,8 @@ namespace hz {
 template <class Line>
 struct Boundary {
   using S = State<Line>;
-  using H = Home<Line>;
-  using L = Loose<Line>;
+  using Spans = SpanReturn<Line>;
+  using Transfer = TransferCache<Line>;
   using R = Reclaim<Line>;
   using A = Adaptive<Line>;
   using Thread = typename S::Thread;
@@ -32,7 +32,7 @@ struct Boundary {
   using Policy = typename Line::Policy;
   using Observe = typename Line::Observe;
 
-  static constexpr unsigned kKeepers = Composition<Line>::kKeepers;
+  static constexpr unsigned kSpanOwners = Composition<Line>::kSpanOwners;
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
@@ -44,16 +44,16 @@ struct Boundary {
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
     Bundle bundle = Front::space(t.front, bin, want);
     Exchange::recall(t.exchange, bin, want, bundle);
-    if (bundle.count == 0) L::collect(t, t.owner, bin, want, bundle);
+    if (bundle.count == 0) Transfer::collect(t, t.owner, bin, want, bundle);
     if (bundle.count == 0 && take_magazine(t, bin)) return popped(t, bin);
-    if (bundle.count == 0) L::take_waiting(t, t.owner, bin, want, bundle);
+    if (bundle.count == 0) Transfer::take_waiting(t, t.owner, bin, want, bundle);
     void* waiting = stock(t, bin, bundle);
-    L::pass_on_backlog(t, bin);
+    Transfer::pass_on_backlog(t, bin);
     if (waiting != nullptr) return waiting;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
       bundle = Front::space(t.front, bin, want);
-      L::steal(t, bin, want, maps(bin), bundle);
+      Transfer::steal(t, bin, want, maps(bin), bundle);
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
@@ -67,20 +67,21 @@ struct Boundary {
   // A bin was full when `slot` came: makes room and takes it in.
   static void flush(Thread& t, Bin bin, void* slot) {
     Observe::count(t.observe, Event::kFlush, 1);
-    if (give_up_if_emptied(t)) return flush_home(t, bin, slot);
+    if (give_up_if_emptied(t)) return flush_to_span(t, bin, slot);
     if (!swap(t, bin)) make_room(t, bin);
     Front::check(t.front, bin);
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
     Bundle bundle = Bundle::of(slot);  // this thread caches nothing of the class
     t.gave(bin_size(bin));
-    L::put(t, bin, bundle);
-    H::purge_if_due(t);
+    Transfer::put(t, bin, bundle);
+    Spans::purge_if_due(t);
   }
 
   // Where nobody can take back what threads cache (no purger, or no barrier on all threads), they do not cache while
   // they empty themselves: whoever falls asleep then keeps nothing. From then on each of the thread's frees crosses and
-  // goes home, until it allocates again or is no longer empty. Asked by every free that crosses; whether it is so.
+  // returns to its span, until it allocates again or is no longer empty. Asked by every free that crosses; whether it
+  // is so.
   static bool give_up_if_emptied(Thread& t) {
     const std::size_t cached = t.capacity_bytes + Exchange::outbox_bytes(t.exchange);
     const bool emptied = HZ_UNLIKELY(!S::global.aided.load(std::memory_order_relaxed)) &&
@@ -102,22 +103,22 @@ struct Boundary {
     S::show(t, !hidden);
   }
   // A stranger's slot that was just deferred waits for nobody either, then.
-  static void hurry(Thread& t, unsigned owner, Bin bin, bool sent) {
+  static void pass_on_if_emptied(Thread& t, unsigned owner, Bin bin, bool sent) {
     if (HZ_LIKELY(!give_up_if_emptied(t))) return;
     R::send(t, true);
     if (sent) {
-      typename L::Scratch scratch;
-      L::pass_on(t, scratch, owner, bin, L::kAll);
+      typename Transfer::Scratch scratch;
+      Transfer::pass_on(t, scratch, owner, bin, Transfer::kAll);
     }
-    L::relieve(t);
-    H::purge_if_due(t);
+    Transfer::trim(t);
+    Spans::purge_if_due(t);
   }
 
   // Sends remote frees on their way: all of them, or those for which there was no room.
   static void deliver(Thread& t, bool everything) {
     R::send(t, everything);
-    L::relieve(t);
-    H::purge_if_due(t);
+    Transfer::trim(t);
+    Spans::purge_if_due(t);
   }
 
  private:
@@ -131,43 +132,43 @@ struct Boundary {
       const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
       R::drain(t, bin, count - keep, false);
     }
-    H::purge_if_due(t);
+    Spans::purge_if_due(t);
   }
   // A bin of two magazines, of which the one at hand is empty or full and the other one is not, needs nobody else.
   static bool swap(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) return Front::swap(t.front, bin);
     return false;
   }
-  // Magazines that wait loose come in whole, and leave whole; whether one did.
+  // Magazines that wait in the exchange come in whole, and leave whole; whether one did.
   static bool take_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
-      auto* full = Front::exchanges(t.front, bin) ? L::take_magazine(t, bin) : nullptr;
+      auto* full = Front::exchanges(t.front, bin) ? Transfer::take_magazine(t, bin) : nullptr;
       if (full == nullptr) return false;
       t.took(full->count * bin_size(bin));
-      L::give_empty(bin, Front::exchange(t.front, bin, full));
+      Transfer::give_empty(bin, Front::exchange(t.front, bin, full));
       return true;
     }
     return false;
   }
   static bool give_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
-      auto* empty = Front::exchanges(t.front, bin) ? L::take_empty(bin) : nullptr;
+      auto* empty = Front::exchanges(t.front, bin) ? Transfer::take_empty(bin) : nullptr;
       if (empty == nullptr) return false;
       auto* full = Front::exchange(t.front, bin, empty);
       if (full != nullptr) t.gave(full->count * bin_size(bin));
-      L::put_magazine(t, bin, full);
+      Transfer::put_magazine(t, bin, full);
       return true;
     }
     return false;
   }
 
-  static void flush_home(Thread& t, Bin bin, void* slot) {
+  static void flush_to_span(Thread& t, Bin bin, void* slot) {
     Bundle bundle = Bundle::of(slot);
     t.gave(bin_size(bin));
-    H::audit(t, bin, bundle);
-    H::go_home(t, bin, bundle);
-    L::relieve(t);
-    H::purge_if_due(t);
+    Spans::check_marks(t, bin, bundle);
+    Spans::put_back(t, bin, bundle);
+    Transfer::trim(t);
+    Spans::purge_if_due(t);
   }
 
   // First slot to the caller, the rest into the bin; nullptr if there is none.
@@ -186,7 +187,7 @@ struct Boundary {
   }
 
   // Who is to get a span's slots, as long as it has some: where nobody owns them, the threads of a processor.
-  static unsigned keeper(const Thread& t) { return Route::kOwned ? t.owner : os::current_cpu() % kKeepers; }
+  static unsigned span_owner(const Thread& t) { return Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners; }
 
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
     Bundle bundle = Front::space(t.front, bin, want);
@@ -195,7 +196,7 @@ struct Boundary {
     Retain::slots_out(t.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) bind(t, bin, taken);
     if (!taken.fresh) {
-      H::audit(t, bin, bundle);
+      Spans::check_marks(t, bin, bundle);
       return stock(t, bin, bundle);
     }
     guard_tail(t, bin, taken);
@@ -213,16 +214,16 @@ struct Boundary {
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
     return slot;
   }
-  // Those at home into the bundle; no user memory is touched under the pool's lock.
+  // Those that are free in a span, into the bundle; no user memory is touched under the pool's lock.
   static Taken take_some(Thread& t, Bin bin, unsigned want, Bundle& out) {
     if constexpr (Front::kInBand) {
       constexpr unsigned kMost = 96;  // small stacks: test/stack
       void* slots[kMost];
-      const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), slots, want < kMost ? want : kMost);
+      const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), slots, want < kMost ? want : kMost);
       for (unsigned i = 0; i < taken.slots && !taken.fresh; ++i) out.push(slots[i]);
       return taken;
     } else {
-      const Taken taken = Pool::take(S::shelves.pool, bin, keeper(t), out.slots, want);
+      const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), out.slots, want);
       if (!taken.fresh) out.count = taken.slots;
       return taken;
     }
@@ -249,9 +250,9 @@ struct Boundary {
   }
 
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {
-    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.insists = reclaimed});
+    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.force = reclaimed});
     if (run.at == 0) return false;
-    Pool::adopt(S::shelves.pool, run.at, bin, keeper(t), run.zeroed);
+    Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed);
     Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
     return true;

@@ -295,7 +295,7 @@ struct Heap {
   // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here on.
   static void free_whole(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(!Guard::claim(t.guard, block, bin))) return free_slow(block);
-    Loose<Line>::own(t, bin, block);
+    TransferCache<Line>::own(t, bin, block);
     take_in(t, bin, block);
   }
 
@@ -303,7 +303,7 @@ struct Heap {
   HZ_SLOW static void help(unsigned owner) {
     Entered here;
     Exchange::helped(here.thread().exchange);
-    Loose<Line>::help(here.thread(), owner);
+    TransferCache<Line>::help(here.thread(), owner);
   }
 
   // The outbox is ours while the flag is up and we still see our own state after that: see revoke.hpp.
@@ -352,7 +352,7 @@ struct Heap {
         return Faults<Line>::note(Fault::kDoubleFree, block, bin);
       if (!Exchange::admit(t.exchange, Route::owner(tag), bin)) B::deliver(t, false);
       const bool sent = defer(t, Route::owner(tag), bin, block);
-      return B::hurry(t, Route::owner(tag), bin, sent);
+      return B::pass_on_if_emptied(t, Route::owner(tag), bin, sent);
     }
     Guard::on_free(S::shared.guard, block, bin);
     if (Front::admit(t.front, bin, block)) {

@@ -28,15 +28,15 @@ struct Huge {
     Run run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
     if (run.at == 0) {
       Reclaim<Line>::reclaim(t, 0);
-      demand.insists = true;
+      demand.force = true;
       run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
       if (run.at == 0) return nullptr;
     }
     zeroed = run.zeroed;
     // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it counts.
     if (Line::Guard::kMarks && !zeroed) Line::Guard::on_alloc(pointer(run.at), kHugeBin);
-    settle(t, run.at, granules);
-    if (zeroed) Home<Line>::purge_if_due(t, granules << kGranuleShift);  // new pages, while old ones wait to go
+    bind_block(t, run.at, granules);
+    if (zeroed) SpanReturn<Line>::purge_if_due(t, granules << kGranuleShift);  // new pages, while old ones wait to go
     return pointer(run.at);
   }
 
@@ -54,7 +54,7 @@ struct Huge {
     const std::size_t bytes = usable_size(block);
     leave(t, address(block), bytes);
     release(t, block, bytes);
-    Home<Line>::purge_if_due(t);
+    SpanReturn<Line>::purge_if_due(t);
   }
 
   // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid for. False:
@@ -85,7 +85,7 @@ struct Huge {
       } else {
         gave(t, old_bytes - bytes, bytes);
         S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
-        Home<Line>::purge_if_due(t);
+        SpanReturn<Line>::purge_if_due(t);
       }
       return block;
     }
@@ -96,7 +96,7 @@ struct Huge {
  private:
   // Where a purger will see to it, pages stay for it: a free hands no more than kPurgedAtOnce to the system.
   static void release(Thread& t, void* block, std::size_t bytes) {
-    const bool later = bytes > Home<Line>::kPurgedAtOnce && Retain::attended(S::global.retain);
+    const bool later = bytes > SpanReturn<Line>::kPurgedAtOnce && Retain::has_purger(S::global.retain);
     if ((later && !Source::in_pieces(S::global.source, address(block))) || may_stay(t, block, bytes)) {
       Source::release(S::global.source, address(block), false);
     } else {
@@ -104,7 +104,7 @@ struct Huge {
     }
   }
   static bool may_stay(Thread& t, const void* block, std::size_t bytes) {
-    return !Home<Line>::too_dirty(t, bytes) && !Source::in_pieces(S::global.source, address(block));
+    return !SpanReturn<Line>::too_dirty(t, bytes) && !Source::in_pieces(S::global.source, address(block));
   }
 
   // Folded at once: what is freed is dirty at once, and others would purge for it.
@@ -113,13 +113,13 @@ struct Huge {
     Retain::fold(S::global.retain, t.retain);
   }
   static void gave(Thread& t, std::size_t bytes, std::size_t block) {
-    Retain::slots_home(t.retain, bytes, block);
+    Retain::slots_returned(t.retain, bytes, block);
     Retain::fold(S::global.retain, t.retain);
   }
 
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
 
-  static void settle(Thread& t, std::uintptr_t at, std::size_t granules) {
+  static void bind_block(Thread& t, std::uintptr_t at, std::size_t granules) {
     Route::bind(S::global.route, at, kPage, kHugeBin, kNobody);
     took(t, granules << kGranuleShift);
     S::global.huge_blocks.fetch_add(1, std::memory_order_relaxed);
@@ -152,7 +152,7 @@ struct Huge {
     } else {
       give_back(block, old_bytes, move.done == old_bytes && !move.copied);
     }
-    Home<Line>::purge_if_due(t);
+    SpanReturn<Line>::purge_if_due(t);
     return to;
   }
 
@@ -173,9 +173,10 @@ struct Huge {
         __builtin_memcpy(at(to, move.done), at(from, move.done), length);
         move.copied = true;
       } else {
-        Source::note_seam(S::global.source, address(to) + move.done);
+        Source::note_mapping_boundary(S::global.source, address(to) + move.done);
         if (!os::move_pages(at(from, move.done), at(to, move.done), length)) return move.failed = length, false;
-        if (move.done + length < usable_size(to)) Source::note_seam(S::global.source, address(to) + move.done + length);
+        if (move.done + length < usable_size(to))
+          Source::note_mapping_boundary(S::global.source, address(to) + move.done + length);
       }
       move.done += length;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the caches of idle
-// threads go home, peaks are forgotten, free pages go back to the system. It sleeps while every thread is idle and
-// nothing is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
+// threads return to their spans, peaks decay, free pages go back to the system. It sleeps while every thread is idle
+// and nothing is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
 //
 // Where it starts: in malloc, of a process that has threads, when the heap is worth it, whoever allocates; never in
 // free, because the C library frees under the lock that a new thread needs. A process that never had a thread gets
@@ -57,7 +57,7 @@ struct Purger {
   static void run() {
     S::tls.heap = &S::shared;  // what the C library allocates for this thread
     bool barrier = os::barrier_on_all_threads();
-    attend(true, barrier);
+    announce(true, barrier);
     unsigned quiet_ticks = 0;
     for (unsigned number = 1;; ++number) {
       os::wait_at_most(word(), S::kPurgerRuns, Background::kTickMilliseconds);
@@ -68,14 +68,14 @@ struct Purger {
       quiet_ticks = 0;
       if (sleep()) continue;
       barrier = false;  // somebody forbade it meanwhile
-      attend(true, barrier);
+      announce(true, barrier);
     }
   }
 
   static const std::uint32_t* word() { return reinterpret_cast<const std::uint32_t*>(&S::global.purger); }
 
-  static void attend(bool purger, bool barrier) {
-    Retain::attend(S::global.retain, purger);
+  static void announce(bool purger, bool barrier) {
+    Retain::set_purger(S::global.retain, purger);
     S::global.aided.store(purger && barrier, std::memory_order_relaxed);
   }
 
@@ -95,17 +95,18 @@ struct Purger {
   }
 
   // What the crossings of others would do in time, while nobody crosses; whether nothing was left. `idle`: all threads
-  // are, so that what waits loose waits for nobody. In steps, each under the lock of `keeper`, which a fork waits for.
+  // are, so that what waits in the exchange waits for nobody. In steps, each under the lock of `purger_state`, which a
+  // fork waits for.
   static bool tidy(bool idle) {
-    Thread& t = S::keeper;
+    Thread& t = S::purger_state;
     Retain::rest(S::global.retain, idle);
     const Unneeded unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source), idle);
     if (Line::Exchange::something_waits(S::shelves.exchange)) {
-      vacate(t, Retain::out_bytes(S::global.retain));
-    } else if (unneeded.loose != 0) {
-      vacate(t, unneeded.loose);
+      flush(t, Retain::out_bytes(S::global.retain));
+    } else if (unneeded.waiting != 0) {
+      flush(t, unneeded.waiting);
     } else {
-      relieve(t);
+      trim(t);
     }
     const bool purged = purge(t, dirty_to_keep(t, unneeded.dirty));
     return idle && !purged && Retain::at_rest(S::global.retain);
@@ -120,30 +121,31 @@ struct Purger {
     return due && target < needed ? target : needed;
   }
 
-  // Of what waits loose, so many bytes go home: no more, or busy threads would fill the lists again for ever.
-  static void vacate(Thread& t, std::size_t bytes) {
+  // Of what waits in the exchange, so many bytes return to their spans: no more, or busy threads would fill the lists
+  // again for ever.
+  static void flush(Thread& t, std::size_t bytes) {
     const unsigned end = S::global.owners.end();
-    for (unsigned owner = 0; owner < end && bytes != 0; ++owner) vacate_owner(t, owner, bytes);
-    vacate_owner(t, Line::Exchange::kOrphans, bytes);
+    for (unsigned owner = 0; owner < end && bytes != 0; ++owner) flush_owner(t, owner, bytes);
+    flush_owner(t, Line::Exchange::kOrphans, bytes);
     const Crossing crossing(t);
-    Loose<Line>::shrink();
+    TransferCache<Line>::shrink();
   }
-  static void vacate_owner(Thread& t, unsigned owner, std::size_t& bytes) {
+  static void flush_owner(Thread& t, unsigned owner, std::size_t& bytes) {
     for (Bin bin = 1; bin < kBins; ++bin) {
       for (std::size_t gone = 1; gone != 0 && bytes != 0; bytes -= gone < bytes ? gone : bytes) {
         const Crossing crossing(t);
-        gone = Loose<Line>::vacate_some(t, owner, bin);
+        gone = TransferCache<Line>::flush_some(t, owner, bin);
       }
     }
   }
 
   // Until no more waits than may.
-  static void relieve(Thread& t) {
+  static void trim(Thread& t) {
     for (bool some = true; some;) {
       some = false;
-      for (unsigned at = 0; at < Loose<Line>::lists(); at += Loose<Line>::kLooks) {
+      for (unsigned at = 0; at < TransferCache<Line>::lists(); at += TransferCache<Line>::kLooks) {
         const Crossing crossing(t);
-        some |= Loose<Line>::relieve(t) != 0;
+        some |= TransferCache<Line>::trim(t) != 0;
       }
     }
   }
@@ -152,7 +154,7 @@ struct Purger {
   static bool purge(Thread& t, std::size_t keep) {
     for (bool any = false;; any = true) {
       const Crossing crossing(t);
-      if (Home<Line>::purge(t, keep, Home<Line>::kPurgedAtOnce) == 0) return any;
+      if (SpanReturn<Line>::purge(t, keep, SpanReturn<Line>::kPurgedAtOnce) == 0) return any;
     }
   }
 
@@ -217,7 +219,7 @@ struct Purger {
     const Hold list(S::global.threads_lock);
     const bool stays = !at_rest || (barrier && Background::worth(least_held()));
     if (S::global.threads != nullptr && stays) return false;
-    attend(false, false);
+    announce(false, false);
     // Release: pairs with start(); the next purger attends after this one has left.
     S::global.purger.store(S::kNoPurger, std::memory_order_release);
     return true;

@@ -5,15 +5,15 @@
 // lock held.
 #pragma once
 
-#include "heap/loose.hpp"
+#include "heap/transfer_cache.hpp"
 
 namespace hz {
 
 template <class Line>
 struct Reclaim {
   using S = State<Line>;
-  using H = Home<Line>;
-  using L = Loose<Line>;
+  using Spans = SpanReturn<Line>;
+  using Transfer = TransferCache<Line>;
   using Thread = typename S::Thread;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
@@ -27,11 +27,11 @@ struct Reclaim {
     const unsigned count = bundle.count;
     if (count == 0) return false;
     t.gave(count * bin_size(bin));
-    H::audit(t, bin, bundle);
+    Spans::check_marks(t, bin, bundle);
     if (to_spans) {
-      H::go_home(t, bin, bundle);
+      Spans::put_back(t, bin, bundle);
     } else {
-      L::put(t, bin, bundle);
+      Transfer::put(t, bin, bundle);
     }
     Front::drained(t.front, bin, count);
     return true;
@@ -44,18 +44,18 @@ struct Reclaim {
     while (outbox.next(parcel)) {
       const std::size_t size = bin_size(parcel.bin);
       t.gave(parcel.slots.count * size);
-      H::audit(t, parcel.bin, parcel.slots);
-      // Nobody would look for what waits for an owner without a thread; at home its span finds whoever wants it.
+      Spans::check_marks(t, parcel.bin, parcel.slots);
+      // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever wants it.
       if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size) &&
           S::global.owners.threads(parcel.owner) != 0) {
-        L::prove_some(t, parcel.bin, parcel.slots);
+        Transfer::prove_some(t, parcel.bin, parcel.slots);
         const unsigned count = parcel.slots.count;
-        Retain::loose_added(t.retain, count * size);
+        Retain::waiting_added(t.retain, count * size);
         outbox.send(parcel);
-        if (parcel.slots.count != 0) Retain::loose_taken(t.retain, parcel.slots.count * size);
+        if (parcel.slots.count != 0) Retain::waiting_taken(t.retain, parcel.slots.count * size);
         Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
       }
-      H::go_home(t, parcel.bin, parcel.slots);
+      Spans::put_back(t, parcel.bin, parcel.slots);
     }
   }
 
@@ -63,26 +63,26 @@ struct Reclaim {
   static void give_up(Thread& t, bool to_spans) {
     send(t, true);
     for (Bin bin = 1; bin < kBins; ++bin)
-      while (drain(t, bin, L::kAll, to_spans)) {
+      while (drain(t, bin, Transfer::kAll, to_spans)) {
       }
   }
 
   // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that waits for the
-  // owner goes home.
-  static void bury(Thread& t) {
+  // owner returns to its spans.
+  static void thread_exit(Thread& t) {
     // A hint: see Threads::on_thread_exit.
     const bool last = S::global.owners.threads(t.owner) == 1;
     Retain::bins_shrunk(t.retain, t.capacity_bytes);
     give_up(t, last);
-    if (last) L::vacate(t, t.owner);
-    H::purge_if_due(t);
+    if (last) Transfer::flush(t, t.owner);
+    Spans::purge_if_due(t);
   }
 
   // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
-    L::vacate_all(t);
-    return H::purge(t, keep_dirty, SIZE_MAX);
+    Transfer::flush_all(t);
+    return Spans::purge(t, keep_dirty, SIZE_MAX);
   }
 };
 

@@ -7,8 +7,8 @@
 //          2  barrier: from here on it may finish the one hot operation that it is in; all else meets the lock
 //          3  exchange the head of every list for null
 //          4  barrier: that operation has seen the list or will see none
-//          5  a list is ours if its length and the owner's count agree; at most one does not: it stays in dispute
-//   owner  the next slow path takes the lock and makes its state whole again (Threads::come_back)
+//          5  a list is ours if its length and the owner's count agree; at most one does not: it stays unresolved
+//   owner  the next slow path takes the lock and makes its state whole again (Threads::reattach)
 //
 // The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the thread may
 // have been interrupted there by a signal whose handler sleeps. A bin's count moves first and its head last, so the
@@ -24,7 +24,7 @@ struct Revocation {
   using S = State<Line>;
   using Thread = typename S::Thread;
   using Hold = typename S::Hold;
-  using H = Home<Line>;
+  using Spans = SpanReturn<Line>;
   using Front = typename Line::Front;
   using Guard = typename Line::Guard;
 
@@ -65,10 +65,10 @@ struct Revocation {
   // A function of its own, and nothing that needs much of the stack is called by it.
   HZ_SLOW static void take_lists(Thread& t) {
     typename Front::List lists[kBins];
-    for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::seize(t.front, bin);
+    for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::detach(t.front, bin);
     os::barrier_on_all_threads();
     for (Bin bin = 1; bin < kBins; ++bin) {
-      if (lists[bin] != nullptr) settle(t, bin, lists[bin]);
+      if (lists[bin] != nullptr) put_back_detached(t, bin, lists[bin]);
       take_spare(t, bin);
     }
   }
@@ -78,18 +78,18 @@ struct Revocation {
       auto* const spare = Front::take_spare(t.front, bin);
       if (spare == nullptr) return;
       t.taken_back += spare->count * bin_size(bin);
-      H::go_home(t, bin, {spare->slots, spare->count});
-      Loose<Line>::give_empty(bin, spare);
+      Spans::put_back(t, bin, {spare->slots, spare->count});
+      TransferCache<Line>::give_empty(bin, spare);
     }
   }
 
-  static void settle(Thread& t, Bin bin, typename Front::List list) {
+  static void put_back_detached(Thread& t, Bin bin, typename Front::List list) {
     const typename Front::Bundle slots = contents(t, bin, list);
     if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
       t.taken_back += slots.count * bin_size(bin);
-      H::go_home(t, bin, slots);
-    } else if (!Front::dispute(t.front, bin, list)) {
-      Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be in dispute
+      Spans::put_back(t, bin, slots);
+    } else if (!Front::keep_unresolved(t.front, bin, list)) {
+      Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be unresolved
     }
   }
 
@@ -111,7 +111,7 @@ struct Revocation {
       if (!Guard::intact(t.guard, chain.last) || chain.count == kLongest) return {};
       ++chain.count;
       if (next == nullptr) return chain;
-      if (!H::is_slot(next, bin)) return {};
+      if (!Spans::is_slot(next, bin)) return {};
       chain.last = next;
     }
   }

@@ -9,7 +9,7 @@
 //   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no memory, or
 //              null before birth
 //
-// Lock order: threads -> one thread's lock -> that of `shared`, or of `keeper` -> pool -> source.
+// Lock order: threads -> one thread's lock -> that of `shared`, or of `purger_state` -> pool -> source.
 #pragma once
 
 #include <atomic>
@@ -58,8 +58,9 @@ struct Composition {
                 "an exchange with owners needs a route that names them");
   static_assert(!Route::kOwned || Exchange::kOwners < Route::kMostOwners,
                 "tags need room for every owner, and for one that nobody is");
-  static constexpr unsigned kKeepers = 256;  // who gets a span's slots where nobody owns them
-  static_assert((Route::kOwned ? Exchange::kOwners : kKeepers) <= Pool::kMostOwners, "spans need room for every owner");
+  static constexpr unsigned kSpanOwners = 256;  // who gets a span's slots where nobody owns them
+  static_assert((Route::kOwned ? Exchange::kOwners : kSpanOwners) <= Pool::kMostOwners,
+                "spans need room for every owner");
 
   // The tag of a page vouches for all that starts in it.
   static_assert(!Route::kByPages || Pool::kWholePages, "page tags need a pool that carves whole pages");
@@ -111,7 +112,8 @@ struct State {
   struct Local;
 
   // The highest of a thread's own `taken`, in this window and the one before. A window lasts until the thread has taken
-  // as much as was its highest once more: who only frees forgets nothing, however slowly he goes on.
+  // as much as was its highest once more: for a thread that only frees, the peak does not decay, however slowly it goes
+  // on.
   struct Lately {
     static constexpr std::ptrdiff_t kLeast = 4 * kMiB;
     static constexpr std::ptrdiff_t kShare = 8;
@@ -154,12 +156,12 @@ struct State {
     Bin looked_at = 0;                // see Adaptive::look_at_one
     std::uint16_t seen[kBins] = {};
     std::size_t budget = Line::kThreadCacheBytes;  // see Adaptive::adapt_budget
-    std::uint64_t verdict_at = 0;
-    unsigned loose_batches = 0;      // see Loose::put
+    std::uint64_t budget_set_at = 0;
+    unsigned given_batches = 0;      // see TransferCache::put
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
     bool hidden = false;             // it sees `empty` since it emptied itself
     std::ptrdiff_t taken = 0;        // bytes that came to it less those that it gave away
-    std::size_t taken_back = 0;      // bytes that a revocation sent home; its owner notes them when it comes back
+    std::size_t taken_back = 0;      // bytes that a revocation put back; its owner notes them when it reattaches
     Lately lately;                   // see Boundary::give_up_if_emptied
     typename Line::Retain::PerThread retain;
     OwnerWord<Local*> local;      // of the thread while it lives; null for the dead
@@ -205,7 +207,7 @@ struct State {
 
     std::atomic<bool> open{false};
     std::atomic<bool> counting{false};
-    std::atomic<unsigned> sweep_cursor{0};
+    std::atomic<unsigned> trim_cursor{0};
     std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Adaptive::thread_budget
     unsigned exit_key = 0;
     bool has_exit_key = false;
@@ -238,7 +240,7 @@ struct State {
   static inline constinit Shelves shelves;
   static inline constinit Thread empty;
   static inline constinit Thread shared;
-  static inline constinit Thread keeper;  // the purger's: it caches nothing
+  static inline constinit Thread purger_state;  // the purger's: it caches nothing
   static inline constinit typename Line::Front::Store shared_store{};
   static inline constinit thread_local Local tls{&empty, nullptr, false, 0, 0, {}};
 

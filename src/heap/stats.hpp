@@ -93,7 +93,7 @@ struct Stats {
     std::size_t threads = 0;
     hz_stats_t out = {};
     {
-      // The purger takes caches back with the list's lock, and sends home with that of its own state what is loose.
+      // The purger takes caches back with the list's lock, and puts back, with that of its own state, what waits.
       const Look list(g.threads_lock, patience);
       if (list.may_walk()) {
         for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add_locked(*t, sums, cached, patience);
@@ -101,9 +101,9 @@ struct Stats {
       }
       const Look shared(S::shared.lock, patience);
       add(S::shared, shared, sums, cached);
-      const Look keeper(S::keeper.lock, patience);
-      add(S::keeper, keeper, sums, cached);
-      cached += Line::Retain::loose_bytes(g.retain);
+      const Look keeper(S::purger_state.lock, patience);
+      add(S::purger_state, keeper, sums, cached);
+      cached += Line::Retain::waiting_bytes(g.retain);
       out.bytes_held = Line::Retain::out_bytes(g.retain);
       out.bytes_peak = Line::Retain::peak_bytes(g.retain);
       out.bytes_dirty = Line::Source::dirty_bytes(g.source);

@@ -22,7 +22,7 @@ struct Threads {
   class Entered {
    public:
     Entered() : thread_(here()), crossing_(thread_) {
-      if (HZ_UNLIKELY(thread_.revoked.peek())) come_back(thread_);
+      if (HZ_UNLIKELY(thread_.revoked.peek())) reattach(thread_);
     }
     Thread& thread() { return thread_; }
 
@@ -45,8 +45,8 @@ struct Threads {
     return HZ_LIKELY(S::global.open.load(std::memory_order_acquire)) || build();
   }
 
-  // Sends home what no living thread holds: the states that a fork left behind and no new thread has adopted, and the
-  // shared one.
+  // Returns to its spans what no living thread holds: the states that a fork left behind and no new thread has adopted,
+  // and the shared one.
   static void collect_leftovers() {
     notice_process();
     const typename Faults<Line>::Telling telling;
@@ -110,7 +110,7 @@ struct Threads {
     }
     if (!Tables<Line>::open(g)) return false;
     join_nobodys(S::shared);
-    join_nobodys(S::keeper);
+    join_nobodys(S::purger_state);
     apply_options();
     g.has_exit_key = os::create_exit_hook(&on_thread_exit, &g.exit_key);
     Tables<Line>::open_route(g);
@@ -222,7 +222,7 @@ struct Threads {
   }
 
   // The owner's first step into the slow path after its slots were taken away: see revoke.hpp.
-  HZ_COLD static void come_back(Thread& t) {
+  HZ_COLD static void reattach(Thread& t) {
     restore(t);
     S::show(t, true);
     t.hidden = false;
@@ -276,13 +276,13 @@ struct Threads {
       S::tls.fast.store(&S::empty, std::memory_order_relaxed);
       S::tls.heap = &S::shared;
       restore(*t);
-      R::bury(*t);
+      R::thread_exit(*t);
     }
     const unsigned owner = t->owner;
     if (leave(*t)) {
       const Crossing crossing(S::shared);
-      Loose<Line>::vacate(S::shared, owner);
-      Home<Line>::purge_if_due(S::shared);
+      TransferCache<Line>::flush(S::shared, owner);
+      SpanReturn<Line>::purge_if_due(S::shared);
     }
   }
 
@@ -323,12 +323,12 @@ struct Threads {
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
-    S::keeper.lock.lock();
+    S::purger_state.lock.lock();
     S::tls.forking = true;
   }
   static void after_fork() {
     S::tls.forking = false;
-    S::keeper.lock.unlock();
+    S::purger_state.lock.unlock();
     S::shared.lock.unlock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
     S::global.threads_lock.unlock();
@@ -346,7 +346,7 @@ struct Threads {
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
     g.forked = true;
     g.aided.store(false, std::memory_order_relaxed);
-    Line::Retain::attend(g.retain, false);
+    Line::Retain::set_purger(g.retain, false);
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
   }
@@ -382,7 +382,7 @@ struct Threads {
     Line::Source::make_whole(g.source);
     Line::Pool::make_whole(S::shelves.pool, [&](auto visit) { Line::Source::for_each_row(g.source, visit); });
     Line::Exchange::make_whole(S::shelves.exchange, g.owners.end());
-    for (Thread* t : {&S::shared, &S::keeper}) {
+    for (Thread* t : {&S::shared, &S::purger_state}) {
       if (!t->lock.reset()) continue;
       ::new (static_cast<void*>(t)) Thread;
       join_nobodys(*t);

@@ -17,7 +17,7 @@ void* reserve(std::size_t bytes, std::size_t alignment);  // address space only;
 bool commit(void* at, std::size_t bytes);                 // make reserved, or only readable, space usable
 enum class Use : std::uint8_t { kBlocks, kTables, kReading };
 enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
-// Whether this process may have a page there that it asks for politely: sanitizers end one that insists on a place
+// Whether this process may have a page there that it asks for politely: sanitizers end one that force on a place
 // which is none in their plan.
 bool may_have(void* at);
 Placed extend(void* at, std::size_t bytes, Use use = Use::kBlocks);  // map space exactly there, or not at all

@@ -160,7 +160,7 @@ TYPED_TEST(Counting, AddsUpAtEveryMoment) {
   this->ExpectTrimmed({});
 }
 
-// The purger takes caches back and sends home what is loose, while nobody else moves.
+// The purger takes caches back and puts back what waits, while nobody else moves.
 TYPED_TEST(Counting, AddsUpWhileThePurgerWorks) {
   std::mt19937 random(4);
   this->RunThreads(1, [&](unsigned) {  // main is the second one, so there may be a purger

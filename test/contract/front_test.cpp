@@ -241,7 +241,7 @@ TYPED_TEST(FrontContract, SeizedSlotsAreGoneAndCounted) {
   this->Fill(slots, 5);
   const std::uint64_t before = F::signature(this->thread_);
   EXPECT_EQ(before, F::signature(this->thread_));
-  ASSERT_NE(nullptr, F::seize(this->thread_, this->kBin));
+  ASSERT_NE(nullptr, F::detach(this->thread_, this->kBin));
   EXPECT_NE(before, F::signature(this->thread_));
   EXPECT_TRUE(F::accounts_for(this->thread_, this->kBin, 5));
   EXPECT_FALSE(F::accounts_for(this->thread_, this->kBin, 4));
@@ -262,13 +262,13 @@ TYPED_TEST(FrontContract, AGlanceTellsABinThatWasUsed) {
   Slots slots(5);
   F::set_capacity(this->thread_, this->kBin, 8);
   this->Fill(slots, 4);
-  const std::uint16_t before = F::glance(this->thread_, this->kBin);
-  EXPECT_EQ(before, F::glance(this->thread_, this->kBin));
+  const std::uint16_t before = F::fingerprint(this->thread_, this->kBin);
+  EXPECT_EQ(before, F::fingerprint(this->thread_, this->kBin));
   void* slot = F::pop(this->thread_, this->kBin);
-  EXPECT_NE(before, F::glance(this->thread_, this->kBin));
+  EXPECT_NE(before, F::fingerprint(this->thread_, this->kBin));
   ASSERT_TRUE(F::admit(this->thread_, this->kBin, slot));
   F::put(this->thread_, this->kBin, slot);
-  EXPECT_EQ(before, F::glance(this->thread_, this->kBin)) << "the same slots in the same order";
+  EXPECT_EQ(before, F::fingerprint(this->thread_, this->kBin)) << "the same slots in the same order";
 }
 
 // The owner was about to touch the bin when its list was taken, and has, or has not.
@@ -278,14 +278,14 @@ TYPED_TEST(FrontContract, AListInDisputeComesBackUnlessTheOwnerHasIt) {
     Slots slots(6);
     F::set_capacity(this->thread_, this->kBin, 8);
     this->Fill(slots, 5);
-    const typename F::List list = F::seize(this->thread_, this->kBin);
+    const typename F::List list = F::detach(this->thread_, this->kBin);
     if (brought) {
       ASSERT_TRUE(this->Put(slots[5]));
     } else {
       ASSERT_EQ(nullptr, F::pop(this->thread_, this->kBin));
     }
-    ASSERT_TRUE(F::dispute(this->thread_, this->kBin, list));
-    EXPECT_FALSE(F::dispute(this->thread_, 2, list)) << "there is one operation that a thread can be in";
+    ASSERT_TRUE(F::keep_unresolved(this->thread_, this->kBin, list));
+    EXPECT_FALSE(F::keep_unresolved(this->thread_, 2, list)) << "there is one operation that a thread can be in";
     EXPECT_EQ(brought ? 6u : 5u, F::count(this->thread_, this->kBin));
     F::reconcile(this->thread_);
     F::check(this->thread_, this->kBin);
@@ -522,7 +522,7 @@ TYPED_TEST(FrontOfMagazines, TheSpareOneCanBeTakenWhileTheBinIsSeized) {
   for (unsigned i = 0; i < kMany; ++i) ASSERT_TRUE(this->Put(slots[i]));
   F::exchange(thread, kBin, this->Empty());
   for (unsigned i = kMany; i < kMany + 3; ++i) ASSERT_TRUE(this->Put(slots[i]));
-  ASSERT_NE(nullptr, F::seize(thread, kBin));
+  ASSERT_NE(nullptr, F::detach(thread, kBin));
   EXPECT_TRUE(F::accounts_for(thread, kBin, 3));
   auto* spare = F::take_spare(thread, kBin);
   ASSERT_NE(nullptr, spare);

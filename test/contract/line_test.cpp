@@ -69,7 +69,7 @@ class LineContract : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // With no thread but this one and no block alive, a trim brings every slot home and every page back.
+  // With no thread but this one and no block alive, a trim brings every slot back to its span and every page back.
   static void ExpectAllHome() {
     Heap::trim(0);
     const hz_stats_t stats = Stats();

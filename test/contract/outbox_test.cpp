@@ -34,7 +34,7 @@ class OutboxContract : public ::testing::Test {
   }
 
   // Takes parcels and checks each against what was deferred.
-  void Sweep(bool everything) {
+  void Drain(bool everything) {
     typename R::Drain outbox(*global_, *thread_, 0, everything);
     hz::Parcel<Bundle> parcel;
     while (outbox.next(parcel)) {
@@ -91,11 +91,11 @@ TYPED_TEST(OutboxContract, ANewOutboxAdmitsEverythingAndHoldsNothing) {
     for (hz::Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_TRUE(R::admit(*this->thread_, owner, bin));
   }
   EXPECT_EQ(0u, R::outbox_bytes(*this->thread_));
-  this->Sweep(false);
-  this->Sweep(true);
+  this->Drain(false);
+  this->Drain(true);
 }
 
-TYPED_TEST(OutboxContract, ASweepOfEverythingGivesEverySlotOnce) {
+TYPED_TEST(OutboxContract, ADrainOfEverythingGivesEverySlotOnce) {
   using R = TypeParam;
   Slots slots(20000);
   std::mt19937 random(1);
@@ -108,13 +108,13 @@ TYPED_TEST(OutboxContract, ASweepOfEverythingGivesEverySlotOnce) {
       this->Defer({owner, bin}, slots[round * 1000 + i]);
       ASSERT_EQ(this->bytes_, R::outbox_bytes(*this->thread_));
     }
-    this->Sweep(true);
+    this->Drain(true);
     ASSERT_TRUE(this->waiting_.empty()) << this->waiting_.size() << " lost";
     ASSERT_EQ(0u, R::outbox_bytes(*this->thread_));
   }
 }
 
-TYPED_TEST(OutboxContract, AfterARefusalASweepMakesRoom) {
+TYPED_TEST(OutboxContract, AfterARefusalADrainMakesRoom) {
   using R = TypeParam;
   Slots slots(100000);
   std::size_t next = 0;
@@ -126,13 +126,13 @@ TYPED_TEST(OutboxContract, AfterARefusalASweepMakesRoom) {
     if (!R::admit(*this->thread_, owner, bin)) {
       ++refusals;
       const std::size_t before = this->waiting_.size();
-      this->Sweep(false);
+      this->Drain(false);
       ASSERT_LT(this->waiting_.size(), before) << "a refused place has something to send";
-      ASSERT_TRUE(R::admit(*this->thread_, owner, bin)) << "sweep first, then there is room";
+      ASSERT_TRUE(R::admit(*this->thread_, owner, bin)) << "drain first, then there is room";
     }
     this->Defer({owner, bin}, slots[next++]);
   }
-  this->Sweep(true);
+  this->Drain(true);
   EXPECT_TRUE(this->waiting_.empty());
   EXPECT_EQ(0u, R::outbox_bytes(*this->thread_));
 }
@@ -180,7 +180,7 @@ TYPED_TEST(OutboxContract, OthersMayAskForTheBytes) {
   });
   for (int round = 0; round < 500; ++round) {
     for (unsigned i = 0; i < 32; ++i) this->Defer({1, 1}, slots[i]);
-    this->Sweep(true);
+    this->Drain(true);
   }
   done = true;
   reader.join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of a pool: slots at home in their spans. No slot is touched, so the arena need not exist.
+// The contract of a pool: slots that are free in their spans. No slot is touched, so the arena need not exist.
 #include "box/pool/contract.hpp"
 
 #include <gtest/gtest.h>
@@ -111,24 +111,24 @@ TYPED_TEST(PoolContract, EmptiedExactlyWhenTheLastSlotIsHome) {
   }
 }
 
-// What is at home, was never carved, or comes twice is told from what is out, and nothing has changed afterwards.
+// What is free there, was never carved, or comes twice is told from what is out, and nothing has changed afterwards.
 TYPED_TEST(PoolContract, SiftsWhatCannotBeOut) {
   for (Bin bin : {Bin{1}, hz::scan_bin(64), hz::kLastSmallBin, hz::scan_bin(5000)}) {
     const std::uintptr_t span = this->SpanAt(bin);
     TypeParam::adopt(*this->pool_, span, bin, 1, true);
     this->Take(bin, 1, 4);
     std::vector<void*> out = this->TakeAll(bin, 1);
-    void* const home = out.back();
+    void* const inside = out.back();
     out.pop_back();
-    this->Give(bin, {home});
+    this->Give(bin, {inside});
     std::vector<void*> held = out;
-    held.insert(held.begin() + 1, {home, out[2], out[2]});
+    held.insert(held.begin() + 1, {inside, out[2], out[2]});
     for (int round = 0; round < 2; ++round) {
       const unsigned good = TypeParam::sift(*this->pool_, bin, held.data(), static_cast<unsigned>(held.size()));
       ASSERT_EQ(out.size(), good) << hz::bin_size(bin);
       EXPECT_EQ(std::set<void*>(out.begin(), out.end()), std::set<void*>(held.begin(), held.begin() + good));
       std::vector<void*> bad(held.begin() + good, held.end());
-      EXPECT_EQ((std::multiset<void*>{home, out[2], out[2]}), std::multiset<void*>(bad.begin(), bad.end()));
+      EXPECT_EQ((std::multiset<void*>{inside, out[2], out[2]}), std::multiset<void*>(bad.begin(), bad.end()));
     }
     EXPECT_EQ(out.size(), this->Give(bin, out).kept) << "they were out all the time";
   }
@@ -169,13 +169,13 @@ TYPED_TEST(PoolContract, DoubleGivesAreRejected) {
   EXPECT_EQ(2u, given.kept);
   ASSERT_EQ(3u, given.rejected);
   EXPECT_EQ((std::vector<void*>{all[0], all[1], all[2]}), this->rejected_);
-  EXPECT_EQ(4u, this->TakeAll(bin, 1).size()) << "each came home once";
+  EXPECT_EQ(4u, this->TakeAll(bin, 1).size()) << "each came back once";
 }
 
 TYPED_TEST(PoolContract, AChangeOfOwnerTellsTheRouteOfEverySlot) {
   for (Bin bin = 1; bin < hz::kBins; ++bin) {
     const std::uintptr_t span = this->SpanAt(1 + bin);
-    if (hz::bin_slots(bin) < 2) continue;  // a span with its only slot home is emptied
+    if (hz::bin_slots(bin) < 2) continue;  // a span with its only slot back is emptied
     TypeParam::adopt(*this->pool_, span, bin, 1, true);
     std::vector<void*> all = this->TakeAll(bin, 1);
     this->Give(bin, {all[0]});
@@ -234,7 +234,7 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_FALSE(failed) << "a slot in two hands, or one refused at home";
+  EXPECT_FALSE(failed) << "a slot in two hands, or one refused";
   EXPECT_EQ(held.size(), this->TakeAll(bin, 0).size());
 }
 
@@ -259,7 +259,7 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
     });
     std::set<void*> out(held.begin(), held.end());
     for (unsigned round = 0; round < 2; ++round) {
-      // Every second one goes home, so that no span comes to be empty; then all that is there is taken.
+      // Every second one goes back, so that no span comes to be empty; then all that is there is taken.
       unsigned number = 0;
       for (auto slot = out.begin(); slot != out.end(); ++number)
         slot = number % 2 == 0 && this->Give(bin, {*slot}).kept == 1 ? out.erase(slot) : std::next(slot);

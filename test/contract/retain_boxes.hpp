@@ -15,11 +15,11 @@ template <class R>
 class Alone : public R::Global {
  public:
   void slots_out(std::size_t n) { R::slots_out(part(), n); }
-  void slots_home(std::size_t n, std::size_t block) { R::slots_home(part(), n, block); }
+  void slots_returned(std::size_t n, std::size_t block) { R::slots_returned(part(), n, block); }
   void span_used(std::size_t n) { R::span_used(part(), n); }
   void span_retired(std::size_t n) { R::span_retired(part(), n); }
-  void loose_added(std::size_t n) { R::loose_added(part(), n); }
-  void loose_taken(std::size_t n) { R::loose_taken(part(), n); }
+  void waiting_added(std::size_t n) { R::waiting_added(part(), n); }
+  void waiting_taken(std::size_t n) { R::waiting_taken(part(), n); }
   void bins_grown(std::size_t n) { R::bins_grown(part(), n); }
   void bins_shrunk(std::size_t n) { R::bins_shrunk(part(), n); }
   bool may_wait(std::size_t slot) { return R::may_wait(*this, seen(), slot); }

@@ -27,7 +27,7 @@ TYPED_TEST(RetainContract, BooksBalance) {
   using R = TypeParam;
   std::mt19937 random(1);
   std::size_t out = 0;
-  std::size_t loose = 0;
+  std::size_t waiting = 0;
   std::size_t peak = 0;
   for (int step = 0; step < 20000; ++step) {
     const std::size_t n = random() % hz::kMiB;
@@ -37,23 +37,23 @@ TYPED_TEST(RetainContract, BooksBalance) {
         out += n;
         break;
       case 1:
-        if (n > out - loose) break;
-        this->retain_.slots_home(n, 64);
+        if (n > out - waiting) break;
+        this->retain_.slots_returned(n, 64);
         out -= n;
         break;
       case 2:
-        if (n > out - loose) break;
-        this->retain_.loose_added(n);
-        loose += n;
+        if (n > out - waiting) break;
+        this->retain_.waiting_added(n);
+        waiting += n;
         break;
       default:
-        if (n > loose) break;
-        this->retain_.loose_taken(n);
-        loose -= n;
+        if (n > waiting) break;
+        this->retain_.waiting_taken(n);
+        waiting -= n;
     }
     peak = std::max(peak, out);
     ASSERT_EQ(out, R::out_bytes(this->retain_));
-    ASSERT_EQ(loose, R::loose_bytes(this->retain_));
+    ASSERT_EQ(waiting, R::waiting_bytes(this->retain_));
     ASSERT_EQ(peak, R::peak_bytes(this->retain_));
     ASSERT_LE(this->retain_.dirty_target(), this->retain_.dirty_limit()) << "a purge must end below where it began";
   }
@@ -62,38 +62,38 @@ TYPED_TEST(RetainContract, BooksBalance) {
 TYPED_TEST(RetainContract, AnEmptyProgramIsSmall) {
   using R = TypeParam;
   this->retain_.slots_out(hz::kGiB);
-  this->retain_.loose_added(100 * hz::kMiB);
-  this->retain_.loose_taken(100 * hz::kMiB);
-  this->retain_.slots_home(hz::kGiB, 64);
+  this->retain_.waiting_added(100 * hz::kMiB);
+  this->retain_.waiting_taken(100 * hz::kMiB);
+  this->retain_.slots_returned(hz::kGiB, 64);
   EXPECT_LE(this->retain_.dirty_limit(), 8 * hz::kMiB);
   EXPECT_EQ(hz::kGiB, R::peak_bytes(this->retain_));
 }
 
-// However much is in use, what may wait loose has an end, of small slots and of large ones.
+// However much is in use, what may wait has an end, of small slots and of large ones.
 TYPED_TEST(RetainContract, LooseSlotsAreBounded) {
   using R = TypeParam;
   for (const std::size_t slot : {std::size_t{16}, hz::kGranule}) {
     Alone<R> retain;
     retain.slots_out(64 * hz::kMiB);
-    std::size_t loose = 0;
-    while (retain.may_wait(slot) && loose < hz::kGiB) {
+    std::size_t waiting = 0;
+    while (retain.may_wait(slot) && waiting < hz::kGiB) {
       retain.slots_out(hz::kMiB);
-      retain.loose_added(hz::kMiB);
-      loose += hz::kMiB;
+      retain.waiting_added(hz::kMiB);
+      waiting += hz::kMiB;
     }
-    EXPECT_LT(loose, hz::kGiB);
+    EXPECT_LT(waiting, hz::kGiB);
   }
 }
 
 // Time alone makes an idle program small, and comes to an end.
 TYPED_TEST(RetainContract, APeakIsForgottenAtRest) {
   using R = TypeParam;
-  R::attend(this->retain_, true);
+  R::set_purger(this->retain_, true);
   for (int i = 0; i < 2; ++i) {  // the first return of all only starts the clock
     this->retain_.slots_out(hz::kGiB / 2);
-    this->retain_.slots_home(i == 0 ? 1 : 0, 64);
+    this->retain_.slots_returned(i == 0 ? 1 : 0, 64);
   }
-  this->retain_.slots_home(hz::kGiB / 2, 64);
+  this->retain_.slots_returned(hz::kGiB / 2, 64);
   const std::size_t before = this->retain_.dirty_limit();
   EXPECT_FALSE(R::at_rest(this->retain_));
   int ticks = 0;
@@ -106,7 +106,7 @@ TYPED_TEST(RetainContract, APeakIsForgottenAtRest) {
 TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
   using R = TypeParam;
   constexpr unsigned kThreads = 4;
-  R::attend(this->retain_, true);
+  R::set_purger(this->retain_, true);
   std::vector<std::thread> threads;
   for (unsigned id = 0; id < kThreads; ++id) {
     threads.emplace_back([&] {
@@ -114,9 +114,9 @@ TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
       for (int i = 0; i < 5000; ++i) {
         R::enter(this->retain_, own, kThreads);
         R::slots_out(own, 100);
-        R::loose_added(own, 50);
-        R::loose_taken(own, 40);
-        R::slots_home(own, 60, 64);
+        R::waiting_added(own, 50);
+        R::waiting_taken(own, 40);
+        R::slots_returned(own, 60, 64);
         R::leave(this->retain_, own, kThreads);
       }
       R::fold(this->retain_, own);
@@ -124,7 +124,7 @@ TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(kThreads * 5000 * 40, R::out_bytes(this->retain_));
-  EXPECT_EQ(kThreads * 5000 * 10, R::loose_bytes(this->retain_));
+  EXPECT_EQ(kThreads * 5000 * 10, R::waiting_bytes(this->retain_));
   EXPECT_GE(R::peak_bytes(this->retain_), R::out_bytes(this->retain_));
 }
 
@@ -134,7 +134,7 @@ TYPED_TEST(RetainContract, SeveralThreadsFoldSeldom) {
   using R = TypeParam;
   constexpr unsigned kThreads = 8;
   constexpr std::size_t kLive = 256 * hz::kMiB, kBatch = 128 * hz::kKiB;
-  R::attend(this->retain_, true);
+  R::set_purger(this->retain_, true);
   this->retain_.slots_out(kLive);
   typename R::PerThread own[kThreads];
   for (auto& one : own) {
@@ -150,7 +150,7 @@ TYPED_TEST(RetainContract, SeveralThreadsFoldSeldom) {
     const std::size_t before = R::out_bytes(this->retain_);
     R::enter(this->retain_, one, kThreads);
     const bool out = random() % 2 == 0;
-    out ? R::slots_out(one, kBatch) : R::slots_home(one, kBatch, 64);
+    out ? R::slots_out(one, kBatch) : R::slots_returned(one, kBatch, 64);
     R::leave(this->retain_, one, kThreads);
     live = out ? live + kBatch : live - kBatch;
     folds += R::out_bytes(this->retain_) != before ? 1 : 0;
@@ -166,11 +166,11 @@ TYPED_TEST(RetainContract, SeveralThreadsFoldSeldom) {
 // Neither may a thread go on with what was true long ago.
 TYPED_TEST(RetainContract, AThreadSeesWhatOthersFolded) {
   using R = TypeParam;
-  R::attend(this->retain_, true);
+  R::set_purger(this->retain_, true);
   typename R::PerThread own;
   R::enter(this->retain_, own, 1);
   this->retain_.slots_out(hz::kGiB);
-  this->retain_.loose_added(hz::kGiB);
+  this->retain_.waiting_added(hz::kGiB);
   unsigned crossings = 0;
   for (; crossings < 100 && R::may_wait(this->retain_, own, 64); ++crossings) {
     R::enter(this->retain_, own, 2);

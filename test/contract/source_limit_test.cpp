@@ -23,7 +23,7 @@ using hz::kMiB;
 constexpr hz::MemoryLimit kNo = {.bytes = 0, .percent = 0, .given = true};
 constexpr hz::MemoryLimit Bytes(std::size_t n) { return {.bytes = n, .percent = 0, .given = true}; }
 constexpr hz::Demand kAsks;
-constexpr hz::Demand kInsists = {.insists = true};
+constexpr hz::Demand kInsists = {.force = true};
 
 template <class S>
 class SourceLimit : public ::testing::Test {
@@ -45,7 +45,7 @@ class SourceLimit : public ::testing::Test {
   // As the heap does it.
   hz::Run AcquireTwice(std::size_t granules, std::size_t instead_of = 0) {
     const hz::Run run = Acquire(granules, {.instead_of = instead_of});
-    return run.at != 0 ? run : Acquire(granules, {.insists = true, .instead_of = instead_of});
+    return run.at != 0 ? run : Acquire(granules, {.force = true, .instead_of = instead_of});
   }
   std::vector<std::uintptr_t> Fill(std::size_t granules) {
     std::vector<std::uintptr_t> runs;
@@ -87,7 +87,7 @@ TYPED_TEST(SourceLimit, SaysWhetherThereIsRoom) {
   TypeParam::limit(this->source_, kNo, Bytes(this->Held() + kGranule));  // for tables
   EXPECT_TRUE(TypeParam::has_room(this->source_));
   // As a block that moves: its new place is there before its old one is given back.
-  const hz::Run moved = this->Acquire(16, {.insists = true, .instead_of = 16});
+  const hz::Run moved = this->Acquire(16, {.force = true, .instead_of = 16});
   ASSERT_NE(0u, moved.at);
   EXPECT_FALSE(TypeParam::has_room(this->source_));
   TypeParam::release(this->source_, moved.at, true);

@@ -24,7 +24,7 @@ class Scene {
   void Expect(const void* block, std::size_t class_size);
   // The same, but by the purger where the line sees second frees late.
   void ExpectOfPurger(const void* block, std::size_t class_size);
-  // After a free that some lines take for good until the slots come home.
+  // After a free that some lines take for good until the slots return to their spans.
   static void SlotsComeHome() {
     if (SeesSecondFreesLate()) api::Trim();
   }

@@ -113,8 +113,8 @@ def test_the_map_knows_files_and_the_program() -> None:
 
 
 def test_frames_are_those_of_the_allocator() -> None:
-    pairs = ["std::atomic<int>::load()", "atomic:1", "hz::Loose<hz::X>::put(int)", "loose.hpp:54 (discriminator 2)"]
-    assert scale.frames(pairs) == "Loose::put loose.hpp:54"
+    pairs = ["std::atomic<int>::load()", "atomic:1", "hz::TransferCache<hz::X>::put(int)", "transfer_cache.hpp:54 (discriminator 2)"]
+    assert scale.frames(pairs) == "TransferCache::put transfer_cache.hpp:54"
 
 
 def test_too_many_threads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,10 +124,10 @@ def test_too_many_threads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_result_that_failed_is_a_row(tmp_path: Path) -> None:
     cell = Cell("lane", "main_r0", 2, "fair")
-    good = Counted(0.5, 100.0, 2e6, [scale.HotLine(0.25, "libown.so+40", [(0.2, "put loose.hpp:54")])])
+    good = Counted(0.5, 100.0, 2e6, [scale.HotLine(0.25, "libown.so+40", [(0.2, "put transfer_cache.hpp:54")])])
     rows: list[scale.Row] = [(cell, LIBC, good, "1.00 M"), (cell, LIBC, "failed: exit code 1", "-")]
     scale.show(rows, scale.Request(out=tmp_path / "out.md"), "hz scale")
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
     assert "| 0.500 | 0.2500 | 100 | 2.00 M | 1.00 M |" in text
     assert "failed: exit code 1" in text
-    assert "0.2000 put loose.hpp:54" in text
+    assert "0.2000 put transfer_cache.hpp:54" in text

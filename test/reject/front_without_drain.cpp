@@ -32,11 +32,11 @@ struct Box {
   static void check(const PerThread&, Bin);
   static void set_capacity(PerThread&, Bin, unsigned);
   static void leave(PerThread&);
-  static std::uint16_t glance(const PerThread&, Bin);
+  static std::uint16_t fingerprint(const PerThread&, Bin);
   static std::uint64_t signature(const PerThread&);
-  static List seize(PerThread&, Bin);
+  static List detach(PerThread&, Bin);
   static bool accounts_for(const PerThread&, Bin, unsigned);
-  static bool dispute(PerThread&, Bin, List);
+  static bool keep_unresolved(PerThread&, Bin, List);
   static void reconcile(PerThread&);
 };
 

@@ -9,14 +9,14 @@ struct Box {
   struct Global {};
   struct PerThread {};
   static void set(Global&, const RetainSettings&);
-  static void attend(Global&, bool);
-  static bool attended(const Global&);
+  static void set_purger(Global&, bool);
+  static bool has_purger(const Global&);
   static void slots_out(PerThread&, std::size_t);
-  static void slots_home(PerThread&, std::size_t, std::size_t);
+  static void slots_returned(PerThread&, std::size_t, std::size_t);
   static void span_used(PerThread&, std::size_t);
   static void span_retired(PerThread&, std::size_t);
-  static void loose_added(PerThread&, std::size_t);
-  static void loose_taken(PerThread&, std::size_t);
+  static void waiting_added(PerThread&, std::size_t);
+  static void waiting_taken(PerThread&, std::size_t);
   static void bins_grown(PerThread&, std::size_t);
   static void bins_shrunk(PerThread&, std::size_t);
   static void enter(const Global&, PerThread&, unsigned);
@@ -37,7 +37,7 @@ struct Box {
   static bool emptied(const PerThread&);
   static bool sparse(const Global&, std::size_t);
   static std::size_t out_bytes(const Global&);
-  static std::size_t loose_bytes(const Global&);
+  static std::size_t waiting_bytes(const Global&);
   static std::size_t peak_bytes(const Global&);
 };
 

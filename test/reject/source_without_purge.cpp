@@ -31,7 +31,7 @@ struct Box {
 #endif
   static void free_locks(Global&);
   static void make_whole(Global&);
-  static void note_seam(Global&, std::uintptr_t);
+  static void note_mapping_boundary(Global&, std::uintptr_t);
   static bool in_pieces(Global&, std::uintptr_t);
   static std::size_t piece(Global&, std::uintptr_t, std::size_t);
 };

@@ -79,9 +79,9 @@ class Storm {
     ready_.Wait();
     while (!stop_) {
       EXPECT_TRUE(Churn(random(), 200, 11));
-      for (int n = 0; n < kPassed; ++n) passed_.Put(MakeBlock(LogSize(random, 10)));
+      for (unsigned n = 0; n < kPassed; ++n) passed_.Put(MakeBlock(LogSize(random, 10)));
       Block block;
-      for (int n = 0; n < kPassed && passed_.Take(random, block); ++n) CheckAndFree(block);
+      for (unsigned n = 0; n < kPassed && passed_.Take(random, block); ++n) CheckAndFree(block);
     }
   }
 

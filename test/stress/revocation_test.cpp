@@ -97,7 +97,7 @@ class Revocation : public ::testing::Test {
     for (void* block : blocks) api::Free(block);
     held_.clear();
     api::Trim();
-    ASSERT_EQ(bytes_held_before, HeapStats().bytes_held) << "lost, or home twice";
+    ASSERT_EQ(bytes_held_before, HeapStats().bytes_held) << "lost, or put back twice";
   }
 
   // `prepare` leaves something for `call` to work on, `after` takes what came of it.

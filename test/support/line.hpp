@@ -29,7 +29,7 @@ inline bool KeepsNothingInSlots() {
   return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz8";
 }
 
-// Whether the line sees a second free that does not follow the first only when the slots come home to their span.
+// Whether the line sees a second free that does not follow the first only when the slots return to their span.
 inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4"; }
 
 // Whether the line keeps so little that a limit on what is kept changes nothing.

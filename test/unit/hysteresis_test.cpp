@@ -31,7 +31,7 @@ void StopTheClock(auto& g) { g.began = hz::os::milliseconds(); }
 
 TEST(Hysteresis, NothingOutLeavesTheFloor) {
   Alone<Hysteresis> g;
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   EXPECT_TRUE(g.may_wait(Hysteresis::kSmall));
   EXPECT_EQ(Hysteresis::kFloor, g.dirty_limit());
   EXPECT_EQ(Hysteresis::kFloor / 4 * 3, g.dirty_target());
@@ -39,30 +39,30 @@ TEST(Hysteresis, NothingOutLeavesTheFloor) {
 
 TEST(Hysteresis, DirtyIsTheSpareThatLooseSlotsLeave) {
   Alone<Hysteresis> g;
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   g.slots_out(200 * kMiB);
   EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB), g.dirty_limit());
   EXPECT_EQ(g.dirty_limit() / 4 * 3, g.dirty_target());
-  g.loose_added(20 * kMiB);
+  g.waiting_added(20 * kMiB);
   EXPECT_EQ(Spare(200 * kMiB, 180 * kMiB) - 20 * kMiB, g.dirty_limit());
 }
 
 TEST(Hysteresis, AQuarterOfTheSpareMayAlwaysBeDirty) {
   Alone<Hysteresis> g;
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   g.slots_out(200 * kMiB);
   g.slots_out(1000 * kMiB);
-  g.loose_added(1000 * kMiB);
+  g.waiting_added(1000 * kMiB);
   g.high = 200 * kMiB;
   EXPECT_EQ(Spare(200 * kMiB, 200 * kMiB) / 4, g.dirty_limit());
 }
 
 TEST(Hysteresis, TheRecentPeakCountsWhileTheLoadSwings) {
   Alone<Hysteresis> g;
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   g.slots_out(200 * kMiB);
   StopTheClock(g);
-  g.slots_home(150 * kMiB, 64);
+  g.slots_returned(150 * kMiB, 64);
   EXPECT_EQ(Spare(200 * kMiB, 50 * kMiB), g.dirty_limit());
 }
 
@@ -72,22 +72,22 @@ TEST(Hysteresis, WithoutAPurgerLiveBytesAndNotTheirPeakCount) {
   Alone<Hysteresis> g;
   g.slots_out(800 * kMiB);
   StopTheClock(g);
-  g.slots_home(600 * kMiB, 64);
+  g.slots_returned(600 * kMiB, 64);
   EXPECT_EQ(Hysteresis::kAloneFloor + 100 * kMiB, g.dirty_limit()) << "half of what lives";
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   EXPECT_EQ(Spare(800 * kMiB, 200 * kMiB), g.dirty_limit());
-  Hysteresis::attend(g, false);
-  g.slots_home(200 * kMiB, 64);
+  Hysteresis::set_purger(g, false);
+  g.slots_returned(200 * kMiB, 64);
   EXPECT_EQ(Hysteresis::kAloneFloor, g.dirty_limit());
 }
 
 TEST(Hysteresis, WithoutAPurgerTwoOfTheLargestBlocksMayStay) {
   Alone<Hysteresis> g;
   g.slots_out(100 * kMiB);
-  g.slots_home(100 * kMiB, 64);
+  g.slots_returned(100 * kMiB, 64);
   const auto after_one_of = [&g](std::size_t block) {
     g.slots_out(block);
-    g.slots_home(block, block);
+    g.slots_returned(block, block);
     return g.dirty_limit() - Hysteresis::kAloneFloor;
   };
   EXPECT_EQ(0u, after_one_of(Hysteresis::kLeastBlock - 1));
@@ -100,7 +100,7 @@ TEST(Hysteresis, WithoutAPurgerTwoOfTheLargestBlocksMayStay) {
 TEST(Hysteresis, AResidencyBudgetKeepsNoBlocks) {
   Alone<hz::KeepRefill> g;
   g.slots_out(8 * kMiB);
-  g.slots_home(8 * kMiB, 8 * kMiB);
+  g.slots_returned(8 * kMiB, 8 * kMiB);
   EXPECT_EQ(hz::KeepRefill::kFloor, g.dirty_limit());
 }
 
@@ -110,13 +110,13 @@ TEST(Hysteresis, EmptiedIsBelowAnEighthOfTheRecentPeakWhateverBinsMayHold) {
   StopTheClock(g);
   g.bins_grown(50 * kMiB);
   g.bins_shrunk(10 * kMiB);
-  g.slots_home(660 * kMiB, 64);
+  g.slots_returned(660 * kMiB, 64);
   EXPECT_FALSE(g.emptied()) << "an eighth and the bins are left";
-  g.slots_home(kMiB, 64);
+  g.slots_returned(kMiB, 64);
   EXPECT_TRUE(g.emptied());
-  EXPECT_FALSE(g.may_wait(64)) << "nobody would send it home";
+  EXPECT_FALSE(g.may_wait(64)) << "nobody would put it back";
   EXPECT_TRUE(g.must_go());
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   EXPECT_TRUE(g.may_wait(64));
 }
 
@@ -130,7 +130,7 @@ TEST(Hysteresis, EmptiedAreAlsoAFewLiveBytesInManySpans) {
   EXPECT_FALSE(g.emptied());
   EXPECT_FALSE(g.sparse(0));
   EXPECT_TRUE(g.sparse(kMiB)) << "so much of it lies in no span";
-  g.slots_home(64, 64);
+  g.slots_returned(64, 64);
   EXPECT_TRUE(g.emptied());
   EXPECT_TRUE(g.sparse(0));
 }
@@ -140,7 +140,7 @@ TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
   g.span_used(Hysteresis::kFewSpans);
   g.slots_out(Hysteresis::kSmallProcess);
   StopTheClock(g);
-  g.slots_home(Hysteresis::kSmallProcess, 64);
+  g.slots_returned(Hysteresis::kSmallProcess, 64);
   EXPECT_FALSE(g.emptied());
 }
 
@@ -149,42 +149,42 @@ TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
   constexpr std::size_t kAll = hz::kGiB;  // some 400 ms
   Alone<Hysteresis> g;
   g.slots_out(kAll);
-  g.slots_home(kAll, 64);
+  g.slots_returned(kAll, 64);
   for (unsigned part = 0; part < 4; ++part) {
     EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
     Hysteresis::purged(g, kAll / 4);
   }
   Hysteresis::purged(g, kAll / 4);
   EXPECT_FALSE(Hysteresis::may_purge(g));
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   EXPECT_TRUE(Hysteresis::may_purge(g)) << "a purger looks after it";
 }
 
 TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   Alone<Hysteresis> g;
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   g.slots_out(100 * kMiB);
   StopTheClock(g);
-  const auto add_loose = [&g](std::size_t bytes) {  // loose from the start, so that live stays
+  const auto add_waiting = [&g](std::size_t bytes) {  // waiting from the start, so that live stays
     g.slots_out(bytes);
-    g.loose_added(bytes);
+    g.waiting_added(bytes);
     g.high = 100 * kMiB;
   };
   const std::size_t spare = Spare(100 * kMiB, 100 * kMiB);
   const std::size_t small = Hysteresis::kSmall;
   const std::size_t large = small + 1;
-  const std::size_t few = Hysteresis::kFew;
+  const std::size_t few = Hysteresis::kFreelyWaiting;
   ASSERT_LT(spare / 16, few);
-  add_loose(few);
+  add_waiting(few);
   EXPECT_TRUE(g.may_wait(small));
-  add_loose(16);
+  add_waiting(16);
   EXPECT_FALSE(g.may_wait(small)) << "more than a few, and more than a sixteenth";
   g.floor = 16 * few;
   EXPECT_TRUE(g.may_wait(small)) << "no more than a sixteenth";
   g.floor = Hysteresis::kFloor;
-  add_loose(spare / 2 - few - 16);
+  add_waiting(spare / 2 - few - 16);
   EXPECT_TRUE(g.may_wait(large));
-  add_loose(2);
+  add_waiting(2);
   EXPECT_FALSE(g.may_wait(large));
 }
 
@@ -200,16 +200,16 @@ TEST(Hysteresis, WhatWasThereAtEachLookIsUnneeded) {
   EXPECT_EQ(20 * kMiB, looks(60 * kMiB, 20 * kMiB + kFloor).dirty) << "it was used once";
   EXPECT_EQ(0u, looks(60 * kMiB, kFloor).dirty);
   EXPECT_EQ(50 * kMiB, looks(50 * kMiB + kFloor, 50 * kMiB + kFloor).dirty) << "nothing is kept";
-  EXPECT_EQ(0u, looks(0, 0).loose);
-  g.loose_added(100);
-  EXPECT_EQ(100u, looks(0, 0).loose) << "there is no floor for what keeps spans";
+  EXPECT_EQ(0u, looks(0, 0).waiting);
+  g.waiting_added(100);
+  EXPECT_EQ(100u, looks(0, 0).waiting) << "there is no floor for what keeps spans";
 }
 
 TEST(Hysteresis, WhileAllAreIdleNobodyNeedsAnything) {
   Alone<Hysteresis> g;
-  g.loose_added(100);
+  g.waiting_added(100);
   const hz::Unneeded unneeded = Hysteresis::unneeded(g, kMiB + Hysteresis::kAloneFloor, true);
-  EXPECT_EQ(100u, unneeded.loose);
+  EXPECT_EQ(100u, unneeded.waiting);
   EXPECT_EQ(kMiB, unneeded.dirty);
 }
 
@@ -217,10 +217,10 @@ TEST(Hysteresis, APeakCountsForOneWindowAfterItsOwn) {
   Alone<Hysteresis> g;
   g.slots_out(900 * kMiB);
   BeganWindowsAgo(g, 1);
-  g.slots_home(100 * kMiB, 64);
+  g.slots_returned(100 * kMiB, 64);
   EXPECT_EQ(900 * kMiB, Recent(g));
   BeganWindowsAgo(g, 1);
-  g.slots_home(50 * kMiB, 64);
+  g.slots_returned(50 * kMiB, 64);
   EXPECT_EQ(800 * kMiB, Recent(g)) << "what lived when the window began";
 }
 
@@ -228,14 +228,14 @@ TEST(Hysteresis, AWindowInWhichNobodyLookedEndsToo) {
   Alone<Hysteresis> g;
   g.slots_out(900 * kMiB);
   BeganWindowsAgo(g, 2);
-  g.slots_home(600 * kMiB, 64);
+  g.slots_returned(600 * kMiB, 64);
   EXPECT_EQ(300 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, TheFirstLookAtTheClockIsNoEnd) {
   Alone<Hysteresis> g;
   g.slots_out(64 * kMiB);
-  g.slots_home(kMiB, 64);
+  g.slots_returned(kMiB, 64);
   EXPECT_EQ(64 * kMiB, Recent(g));
 }
 
@@ -243,7 +243,7 @@ TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
   Alone<Hysteresis> g;
   g.slots_out(64 * kMiB);
   StopTheClock(g);
-  g.slots_home(32 * kMiB, 64);
+  g.slots_returned(32 * kMiB, 64);
   Hysteresis::rest(g, false);
   Hysteresis::rest(g, true);
   EXPECT_EQ(64 * kMiB, Recent(g));
@@ -255,7 +255,7 @@ TEST(Hysteresis, PercentAndFloorAreSettings) {
   Alone<Hysteresis> g;
   Hysteresis::set(g, {.percent = 200, .floor = 7 * kMiB});
   Hysteresis::set(g, {});
-  Hysteresis::attend(g, true);
+  Hysteresis::set_purger(g, true);
   g.slots_out(100 * kMiB);
   EXPECT_EQ(7 * kMiB + 100 * kMiB / 100 * 200 - 100 * kMiB, g.dirty_limit());
 }

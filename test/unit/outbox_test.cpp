@@ -50,11 +50,11 @@ TEST(SparseRing, SweepsAllOfItWhateverIsAsked) {
   Slots slots(SmallLine::kParcelSlots);
   Ring::PerThread t;
   for (std::size_t i = 0; i < slots.count(); ++i) Ring::defer(t, 1, 2, slots[i]);
-  Ring::Sweep sweep(t, false);
+  Ring::Drain drain(t, false);
   hz::Parcel<hz::Chain> parcel;
-  ASSERT_TRUE(sweep.next(parcel));
+  ASSERT_TRUE(drain.next(parcel));
   EXPECT_EQ(slots.count(), parcel.slots.count) << "entries that meet their parcel join it";
-  EXPECT_FALSE(sweep.next(parcel));
+  EXPECT_FALSE(drain.next(parcel));
   EXPECT_EQ(0u, Ring::outbox_bytes(t));
 }
 
@@ -69,7 +69,7 @@ TEST(SparseRing, ParcelsAreBounded) {
     }
     hz::Parcel<hz::Chain> parcel;
     std::size_t swept = 0;
-    for (WideRing::Sweep sweep(t, true); sweep.next(parcel); swept += parcel.slots.count) {
+    for (WideRing::Drain drain(t, true); drain.next(parcel); swept += parcel.slots.count) {
       EXPECT_LE(parcel.slots.count, SmallLine::kParcelSlots);
       EXPECT_LT((parcel.slots.count - 1) * hz::bin_size(bin), SmallLine::kParcelBytes);
     }
@@ -83,9 +83,9 @@ TEST(SparseRing, EntriesHoldAnyUserAddressOwnerAndClass) {
     for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
       WideRing::PerThread t;
       WideRing::defer(t, owner, bin, &slot);
-      WideRing::Sweep sweep(t, true);
+      WideRing::Drain drain(t, true);
       hz::Parcel<hz::Chain> parcel;
-      ASSERT_TRUE(sweep.next(parcel));
+      ASSERT_TRUE(drain.next(parcel));
       EXPECT_EQ(owner, parcel.owner);
       EXPECT_EQ(bin, parcel.bin);
       EXPECT_EQ(&slot, parcel.slots.first);
@@ -117,17 +117,17 @@ TEST(DenseBank, APartialSweepTakesOnlyTheFullParcel) {
   while (Bank::admit(t, 1, 5)) Bank::defer(t, 1, 5, slots[next++]);
   hz::Parcel<hz::Chain> parcel;
   {
-    Bank::Sweep sweep(t, false);
-    ASSERT_TRUE(sweep.next(parcel));
+    Bank::Drain drain(t, false);
+    ASSERT_TRUE(drain.next(parcel));
     EXPECT_EQ(1u, parcel.owner);
     EXPECT_EQ(5u, parcel.bin);
     EXPECT_EQ(SmallLine::kParcelSlots, parcel.slots.count);
-    EXPECT_FALSE(sweep.next(parcel));
+    EXPECT_FALSE(drain.next(parcel));
   }
   EXPECT_EQ(2 * hz::bin_size(5) + hz::bin_size(6), Bank::outbox_bytes(t));
-  EXPECT_FALSE(Bank::Sweep(t, false).next(parcel)) << "it was swept, so nothing is full";
+  EXPECT_FALSE(Bank::Drain(t, false).next(parcel)) << "it was swept, so nothing is full";
   unsigned left = 0;
-  for (Bank::Sweep sweep(t, true); sweep.next(parcel);) left += parcel.slots.count;
+  for (Bank::Drain drain(t, true); drain.next(parcel);) left += parcel.slots.count;
   EXPECT_EQ(3u, left);
   EXPECT_EQ(0u, Bank::outbox_bytes(t));
 }
@@ -138,7 +138,7 @@ TEST(DenseBank, APartialSweepWithoutARefusalTakesNothing) {
   ASSERT_TRUE(Bank::admit(t, 0, 1));
   Bank::defer(t, 0, 1, slots[0]);
   hz::Parcel<hz::Chain> parcel;
-  EXPECT_FALSE(Bank::Sweep(t, false).next(parcel));
+  EXPECT_FALSE(Bank::Drain(t, false).next(parcel));
   EXPECT_EQ(hz::bin_size(1), Bank::outbox_bytes(t));
 }
 

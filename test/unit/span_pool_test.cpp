@@ -49,7 +49,7 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
     unsigned bits = 0;
     for (unsigned w = 0; w < SpanPool::Bits::kWords; ++w)
       bits += static_cast<unsigned>(__builtin_popcountll(pool_->bits.word(row, w)));
-    ASSERT_EQ(span.home, bits);
+    ASSERT_EQ(span.free, bits);
     if (span.bin == 0) {
       ASSERT_EQ(0u, bits) << "a bitmap is left clean";
       ASSERT_FALSE(Listed(row, bin));
@@ -57,9 +57,9 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
     }
     ASSERT_EQ(bin, span.bin);
     ASSERT_LE(span.carved, hz::bin_slots(bin));
-    ASSERT_EQ(span.home > 0 || span.carved < hz::bin_slots(bin), Listed(row, bin));
+    ASSERT_EQ(span.free > 0 || span.carved < hz::bin_slots(bin), Listed(row, bin));
     ASSERT_EQ(span.listed, Listed(row, bin));
-    ASSERT_TRUE(span.carved == 0 || span.home < span.carved) << "a span that nobody holds a slot of has left";
+    ASSERT_TRUE(span.carved == 0 || span.free < span.carved) << "a span that nobody holds a slot of has left";
   }
 
   Region table_;
@@ -186,7 +186,7 @@ TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
   const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 0, slots, 5);
   SpanPool::give(*pool_, bin, slots, 2);
   SpanPool::Span& span = pool_->spans[(taken.span - kBase) >> hz::kGranuleShift];
-  span.home = 4;
+  span.free = 4;
   span.next = span.previous = 1;
   pool_->spans[2].listed = false;
   pool_->of_bin[bin].first = 3;

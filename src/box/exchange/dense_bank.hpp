@@ -38,9 +38,9 @@ struct DenseBank {
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  class Sweep {
+  class Drain {
    public:
-    Sweep(PerThread& thread, bool everything)
+    Drain(PerThread& thread, bool everything)
         : thread_(thread),
           at_(everything ? 0 : Bin{thread.full_owner} * kBins + thread.full_bin),
           end_(everything ? Bin{kOwners} * kBins : at_ + 1) {}

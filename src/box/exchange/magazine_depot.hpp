@@ -4,7 +4,7 @@
 // hakozuna's exchange, and a part of hz4's and hz8's. A full magazine changes hands whole, for one lock of its stack
 // and no copy; what is less is copied into the one that came last. The newest magazine leaves first, and a thread looks
 // first where it runs, because those slots are the likeliest to be in its core's cache. A magazine that cannot be had
-// is one that goes home.
+// is one whose slots return to their spans.
 #pragma once
 
 #include <new>

@@ -49,10 +49,10 @@ struct OwnerLists : WithoutOwners {
   }
   static std::size_t outbox_bytes(const PerThread& t) { return Outbox::outbox_bytes(t); }
 
-  class Drain : public Outbox::Sweep {
+  class Drain : public Outbox::Drain {
    public:
     Drain(Global& g, PerThread& thread, unsigned /*sender*/, bool everything)
-        : Outbox::Sweep(thread, everything), g_(g) {}
+        : Outbox::Drain(thread, everything), g_(g) {}
     void send(Parcel<Chain>& parcel) {
       g_.sent[parcel.owner].of_bin[parcel.bin].push(parcel.slots, bin_size(parcel.bin));
       parcel.slots = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Outbox of the scale lane: one array of (owner, class, slot) for all destinations, 8 bytes an entry, so a thread's
-// state stays small however many owners there are. A sweep groups it in one pass through a small table: entries that
+// state stays small however many owners there are. A drain groups it in one pass through a small table: entries that
 // meet their parcel join it, a parcel whose place is needed leaves early. Deferring costs one store and one compare.
 #pragma once
 
@@ -55,10 +55,10 @@ struct SparseRing {
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
   // An open parcel needs no more room than an entry: its slots are linked in a ring, and its entry names the last of
-  // them. So it lies where an entry was that has left, and a sweep asks little of the stack.
-  class Sweep {
+  // them. So it lies where an entry was that has left, and a drain asks little of the stack.
+  class Drain {
    public:
-    Sweep(PerThread& thread, bool /*everything: a full ring is swept whole*/)
+    Drain(PerThread& thread, bool /*everything: a full ring is drained whole*/)
         : thread_(thread), left_(thread.count), end_(thread.entries + thread.count) {}
 
     bool next(Parcel<Chain>& out) {

@@ -38,12 +38,12 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   // May be less than what is in the bin; may become less than n.
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;
   { F::leave(thread) } -> std::same_as<void>;  // it holds no slots: all capacities are 0, memory of its own goes back
-  { F::glance(seen, bin) } -> std::same_as<std::uint16_t>;  // hardly ever the same when something came or went
+  { F::fingerprint(seen, bin) } -> std::same_as<std::uint16_t>;  // hardly ever the same when something came or went
 
   { F::signature(seen) } -> std::same_as<std::uint64_t>;  // any thread; another one if the owner was here meanwhile
-  { F::seize(thread, bin) } -> std::same_as<typename F::List>;  // null: none; after a barrier, exactly one holds:
-  { F::accounts_for(seen, bin, n) } -> std::same_as<bool>;      // the owner will not touch that list of n slots, or
-  { F::dispute(thread, bin, list) } -> std::same_as<bool>;      // it may have: keep it for later; false: no room
+  { F::detach(thread, bin) } -> std::same_as<typename F::List>;     // null: none; after a barrier, exactly one holds:
+  { F::accounts_for(seen, bin, n) } -> std::same_as<bool>;          // the owner will not touch that list of n slots, or
+  { F::keep_unresolved(thread, bin, list) } -> std::same_as<bool>;  // it may have: keep it for later; false: no room
   { F::reconcile(thread) } -> std::same_as<void>;  // by the owner, or when a fork cut it off: all counts true again
 };
 

@@ -28,9 +28,9 @@ struct LinkedBins {
     OwnerWord<FreeSlot*> heads[kBins];
     OwnerWord<std::int32_t> room[kBins];
     OwnerWord<std::int32_t> capacity[kBins];
-    FreeSlot* limbo = nullptr;  // see dispute()
-    Bin limbo_bin = 0;
-    bool seized = false;  // the room tells no more than what the owner did since
+    FreeSlot* unresolved = nullptr;  // see keep_unresolved()
+    Bin unresolved_bin = 0;
+    bool detached = false;  // the room tells no more than what the owner did since
   };
 
   static unsigned most(Bin) { return ~0U; }
@@ -89,7 +89,7 @@ struct LinkedBins {
 
   static unsigned count(const PerThread& t, Bin bin) {
     // The owner has brought at most one slot since.
-    if (t.seized && t.limbo_bin != bin) return t.heads[bin].peek() != nullptr ? 1 : 0;
+    if (t.detached && t.unresolved_bin != bin) return t.heads[bin].peek() != nullptr ? 1 : 0;
     const std::int32_t n = t.capacity[bin].peek() - t.room[bin].peek();
     return n > 0 ? static_cast<unsigned>(n) : 0;
   }
@@ -111,13 +111,13 @@ struct LinkedBins {
     for (Bin bin = 1; bin < kBins; ++bin) set_capacity(t, bin, 0);
   }
 
-  static std::uint16_t glance(const PerThread& t, Bin bin) {
+  static std::uint16_t fingerprint(const PerThread& t, Bin bin) {
     return static_cast<std::uint16_t>(std::uint64_t{count(t, bin)} * 31 + address(t.heads[bin].peek()) / kMinAlign);
   }
 
   // The room counts on until the owner reconciles.
-  static FreeSlot* seize(PerThread& t, Bin bin) {
-    t.seized = true;
+  static FreeSlot* detach(PerThread& t, Bin bin) {
+    t.detached = true;
     return t.heads[bin].take(nullptr);
   }
 
@@ -125,29 +125,29 @@ struct LinkedBins {
     return t.heads[bin].peek() == nullptr && t.capacity[bin].peek() - t.room[bin].peek() == static_cast<int>(length);
   }
 
-  static bool dispute(PerThread& t, Bin bin, FreeSlot* list) {
-    if (t.limbo != nullptr) return false;
-    t.limbo = list;
-    t.limbo_bin = bin;
+  static bool keep_unresolved(PerThread& t, Bin bin, FreeSlot* list) {
+    if (t.unresolved != nullptr) return false;
+    t.unresolved = list;
+    t.unresolved_bin = bin;
     return true;
   }
 
-  // The equation tells what became of a list in dispute: if the owner's bin is short of it, nobody took it.
+  // The equation tells what became of an unresolved list: if the owner's bin is short of it, nobody took it.
   static void reconcile(PerThread& t) {
-    if (t.limbo != nullptr) {
-      const Bin bin = t.limbo_bin;
+    if (t.unresolved != nullptr) {
+      const Bin bin = t.unresolved_bin;
       FreeSlot* head = t.heads[bin].peek();
       if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {
         if (head != nullptr) {
-          head->next = t.limbo;
+          head->next = t.unresolved;
         } else {
-          t.heads[bin].set(t.limbo);
+          t.heads[bin].set(t.unresolved);
         }
       }
-      t.limbo = nullptr;
-      t.limbo_bin = 0;
+      t.unresolved = nullptr;
+      t.unresolved_bin = 0;
     }
-    t.seized = false;
+    t.detached = false;
     for (Bin bin = 1; bin < kBins; ++bin) t.room[bin].set(t.capacity[bin].peek() - length(t, bin));
   }
 

@@ -6,15 +6,15 @@
 //
 //   tops[bin] - base(bin) == limit(bin) - room[bin]         the slots at hand are [base, top)
 //
-// A bin begins with an array of kFew, side by side with those of all other bins, so that a thread which hardly uses its
-// classes touches few pages. When its capacity outgrows that, its array is a magazine of the line's; and at its full
-// capacity it has a second one beside it, full or empty, so that no sequence of calls comes to the boundary more often
-// than once a magazine. Magazines change hands whole: see exchange().
+// A bin begins with an array of kShortSlots, side by side with those of all other bins, so that a thread which hardly
+// uses its classes touches few pages. When its capacity outgrows that, its array is a magazine of the line's; and at
+// its full capacity it has a second one beside it, full or empty, so that no sequence of calls comes to the boundary
+// more often than once a magazine. Magazines change hands whole: see exchange().
 //
 // Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation whether it
-// stands inside of one (heap/revoke.hpp). A bin that is seized has its top on `stray`, where the one put that may be
-// under way finds a place and the one pop finds a null.
-// Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
+// stands inside of one (heap/revoke.hpp). A bin that is detached has its top on `scratch`, where the one put that may
+// be under way finds a place and the one pop finds a null. Source of the idea: J. Bonwick, J. Adams, "Magazines and
+// Vmem", 2001.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 
 namespace hz {
 
-inline constexpr unsigned kFew = 16;
+inline constexpr unsigned kShortSlots = 16;
 
 // Where the short arrays begin. Before each is its null.
 struct ShortArrays {
@@ -41,7 +41,7 @@ consteval ShortArrays short_arrays() {
   for (Bin bin = 1; bin < kBins; ++bin) {
     const unsigned most = Policy::max_capacity(bin);
     arrays.first[bin] = ++at;
-    at += most < kFew ? most : kFew;
+    at += most < kShortSlots ? most : kShortSlots;
   }
   arrays.total = at;
   return arrays;
@@ -52,7 +52,7 @@ struct MagazineBins {
   using Bundle = SlotArray;
   using Empty = os::Magazines<Line, Line::kBinSlots / 2>;
   using Magazine = typename Empty::Magazine;
-  using List = void**;  // a seized bin's top
+  using List = void**;  // a detached bin's top
   static constexpr bool kInBand = false;
   static constexpr bool kAnyBin = true;
 
@@ -75,10 +75,10 @@ struct MagazineBins {
     OwnerWord<Magazine*> loaded[kRows];           // null: the bin is in its short array
     Magazine* spare[kRows] = {};                  // beside it, if any
     OwnerWord<std::uint32_t> spare_count[kRows];  // slots in that
-    void* stray[2] = {};
-    void** limbo = nullptr;  // see dispute()
-    Bin limbo_bin = 0;
-    bool seized = false;
+    void* scratch[2] = {};
+    void** unresolved = nullptr;  // see keep_unresolved()
+    Bin unresolved_bin = 0;
+    bool detached = false;
 
     constexpr PerThread() {
       for (unsigned row = 0; row < kRows; ++row) {
@@ -193,16 +193,16 @@ struct MagazineBins {
 
   static unsigned count(const PerThread& t, Bin bin) {
     void** top = t.tops[bin].peek();
-    const bool strayed = top == t.stray + 2;
-    if (strayed || top == t.stray + 1) top = bin == t.limbo_bin ? t.limbo : base(t, bin);
-    const std::uintptr_t n = (address(top) - address(base(t, bin))) / sizeof(void*) + (strayed ? 1 : 0);
+    const bool put_there = top == t.scratch + 2;
+    if (put_there || top == t.scratch + 1) top = bin == t.unresolved_bin ? t.unresolved : base(t, bin);
+    const std::uintptr_t n = (address(top) - address(base(t, bin))) / sizeof(void*) + (put_there ? 1 : 0);
     return (n <= kMany ? static_cast<unsigned>(n) : 0) + t.spare_count[bin].peek();
   }
   static unsigned capacity(const PerThread& t, Bin bin) { return static_cast<unsigned>(t.capacity[bin].peek()); }
   // As much of it as one or two magazines hold, and can be had.
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
     const std::int32_t before = limit(t, bin);
-    if (n > kFew && !has_grown(t, bin) && !grow(t, bin)) n = kFew;
+    if (n > kShortSlots && !has_grown(t, bin) && !grow(t, bin)) n = kShortSlots;
     t.capacity[bin].set(static_cast<std::int32_t>(n >= kMost ? kMost : n > kMany ? kMany : n));
     t.room[bin].add(limit(t, bin) - before);
   }
@@ -214,46 +214,47 @@ struct MagazineBins {
     return sum;
   }
 
-  static std::uint16_t glance(const PerThread& t, Bin bin) {
+  static std::uint16_t fingerprint(const PerThread& t, Bin bin) {
     void** top = t.tops[bin].peek();
     return static_cast<std::uint16_t>(address(top) / sizeof(void*) * 31 + address(top[-1]) / kMinAlign);
   }
 
-  static void** seize(PerThread& t, Bin bin) {
-    t.seized = true;
-    void** top = t.tops[bin].take(t.stray + 1);
+  static void** detach(PerThread& t, Bin bin) {
+    t.detached = true;
+    void** top = t.tops[bin].take(t.scratch + 1);
     return top == base(t, bin) ? nullptr : top;
   }
-  // What a seized bin held, where it lies.
+  // What a detached bin held, where it lies.
   static SlotArray listed(const PerThread& t, Bin bin, void** top) {
     return {base(t, bin), static_cast<unsigned>(top - base(t, bin))};
   }
 
   static bool accounts_for(const PerThread& t, Bin bin, unsigned length) {
-    return t.tops[bin].peek() == t.stray + 1 && limit(t, bin) - t.room[bin].peek() == static_cast<std::int32_t>(length);
+    return t.tops[bin].peek() == t.scratch + 1 &&
+           limit(t, bin) - t.room[bin].peek() == static_cast<std::int32_t>(length);
   }
 
-  static bool dispute(PerThread& t, Bin bin, void** top) {
-    if (t.limbo != nullptr) return false;
-    t.limbo = top;
-    t.limbo_bin = bin;
+  static bool keep_unresolved(PerThread& t, Bin bin, void** top) {
+    if (t.unresolved != nullptr) return false;
+    t.unresolved = top;
+    t.unresolved_bin = bin;
     return true;
   }
 
-  // A top that is not on `stray` was written by the owner in the array itself, and is true.
+  // A top that is not on `scratch` was written by the owner in the array itself, and is true.
   static void reconcile(PerThread& t) {
     for (Bin bin = 1; bin < kBins; ++bin) {
       void** top = t.tops[bin].peek();
-      if (top == t.stray + 1 || top == t.stray + 2) {
-        void** first = bin == t.limbo_bin ? t.limbo : base(t, bin);
-        if (top == t.stray + 2) *first++ = t.stray[1];
+      if (top == t.scratch + 1 || top == t.scratch + 2) {
+        void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);
+        if (top == t.scratch + 2) *first++ = t.scratch[1];
         t.tops[bin].set(first);
       }
       t.room[bin].set(limit(t, bin) - static_cast<std::int32_t>(length(t, bin)));
     }
-    t.limbo = nullptr;
-    t.limbo_bin = 0;
-    t.seized = false;
+    t.unresolved = nullptr;
+    t.unresolved_bin = 0;
+    t.detached = false;
   }
 
   static void check(const PerThread& t, Bin bin) {
@@ -285,7 +286,7 @@ struct MagazineBins {
   }
   // That the array at hand may hold.
   static std::int32_t limit(const PerThread& t, Bin bin) {
-    const std::int32_t most = has_grown(t, bin) ? kMany : kFew, all = t.capacity[bin].peek();
+    const std::int32_t most = has_grown(t, bin) ? kMany : kShortSlots, all = t.capacity[bin].peek();
     return all < most ? all : most;
   }
 
@@ -306,7 +307,7 @@ struct MagazineBins {
   static void drop_unneeded(PerThread& t, Bin bin) {
     if (t.spare[bin] != nullptr && t.spare_count[bin].peek() == 0 && capacity(t, bin) < kMost)
       give_back(take_spare(t, bin));
-    if (has_grown(t, bin) && capacity(t, bin) <= kFew && length(t, bin) <= kFew) {
+    if (has_grown(t, bin) && capacity(t, bin) <= kShortSlots && length(t, bin) <= kShortSlots) {
       Magazine* const magazine = t.loaded[bin].peek();
       move(t, bin, nullptr);
       give_back(magazine);

@@ -8,7 +8,7 @@
 //   nothing   never handed out since the pages were last given back
 //   live      the program has it
 //   claimed   a stranger freed it (compare-and-swap: of two strangers one gets it) and it is on its way back
-//   free      in a thread's bin, or at home
+//   free      in a thread's bin, or in its span
 //
 // Only who holds a slot writes its byte: the program by freeing it, or the thread in whose bin it lies. So the owner's
 // free is a plain load and store. If it meets a stranger's free of the same block within those few instructions both

@@ -61,7 +61,7 @@ class Carved {
 struct Given {
   unsigned kept = 0;
   std::uintptr_t emptied = 0;  // a span without a slot outside, no longer the pool's, to be retired; 0: none
-  unsigned rejected = 0;       // slots that were home already, or were never handed out
+  unsigned rejected = 0;       // slots that were free there already, or were never handed out
 };
 
 template <class P>
@@ -72,11 +72,12 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
   { P::open(g, span, span, want) } -> std::same_as<void>;           // arena's base, table, granules
   { P::adopt(g, span, bin, owner, zeroed) } -> std::same_as<void>;  // a new span, nothing carved yet
-  // From one span; no slots if there is none. Those at home are listed, at most `want`, the first to hand out last.
+  // From one span; no slots if there is none. Those that were free are listed, at most `want`, the first to hand out
+  // last.
   { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;
   { P::carved(taken, bin) } -> std::same_as<Carved>;
   { P::give(g, bin, slots, want) } -> std::same_as<Given>;  // what is rejected comes to the front of `slots`
-  // How many of the slots, which come to the front, can be out of their spans: carved, not at home, each but once.
+  // How many of the slots, which come to the front, can be out of their spans: carved, not free there, each but once.
   { P::sift(g, bin, slots, want) } -> std::same_as<unsigned>;
   { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;  // after one in `Given`; 0: that was the last
   { P::bin_at(g, span, span) } -> std::same_as<Bin>;                // span, address: of the slot there, 0 if none

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans and the slots that are at home in them. A span's descriptor and its bitmap stand in tables beside the arena,
+// Spans and the slots that are free in them. A span's descriptor and its bitmap stand in tables beside the arena,
 // one row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a few dozen
 // instructions; no user memory is touched under it.
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
-//   home == number of bits in the bitmap      a bit: the slot is free and here
-//   in the list of its class  <=>  home > 0 or carved < slots
-//   home == carved            =>  nobody holds a slot: the span leaves the pool
+//   free == number of bits in the bitmap      a bit: the slot is free and here
+//   in the list of its class  <=>  free > 0 or carved < slots
+//   free == carved            =>  nobody holds a slot: the span leaves the pool
 #pragma once
 
 #include "base/slot_bits.hpp"
@@ -21,7 +21,7 @@ template <bool kPages>
 struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
-    std::uint16_t carved, home;
+    std::uint16_t carved, free;
     std::uint32_t owner : 22;  // kOwnerBits: as many as there can be threads
     std::uint32_t bin : 8;
     bool listed : 1, zeroed : 1;
@@ -77,7 +77,7 @@ struct BasicSpanPool {
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
     const bool rebind = span.owner != owner && span.carved != 0;
     span.owner = owner & (kMostOwners - 1);
-    if (span.home != 0) {
+    if (span.free != 0) {
       take_home(g, row, taken, out, want);
     } else {
       carve(span, taken, want);
@@ -87,7 +87,7 @@ struct BasicSpanPool {
       taken.first_page = 0;
       taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(bin) >> kPageShift) + 1;
     }
-    if (span.home == 0 && span.carved == bin_slots(bin)) unlink(g, row);
+    if (span.free == 0 && span.carved == bin_slots(bin)) unlink(g, row);
     check(g, row);
     return taken;
   }
@@ -112,9 +112,9 @@ struct BasicSpanPool {
         continue;
       }
       ++given.kept;
-      if (++span.home == span.carved) {
+      if (++span.free == span.carved) {
         if (span.listed) unlink(g, row);
-        forget(g, row);
+        remove(g, row);
         span.next = emptied;
         emptied = row;
       } else {
@@ -130,7 +130,7 @@ struct BasicSpanPool {
   }
 
   // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come to the
-  // front; how many. Slots stand as if at home while the others are looked at.
+  // front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
     const os::Guarded hold(g.of_bin[bin].lock);
     for (unsigned i = 0; i < count;) {
@@ -213,8 +213,8 @@ struct BasicSpanPool {
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];
     const std::size_t size = bin_size(span.bin);
-    taken.slots = want < span.home ? want : span.home;
-    span.home = static_cast<std::uint16_t>(span.home - taken.slots);
+    taken.slots = want < span.free ? want : span.free;
+    span.free = static_cast<std::uint16_t>(span.free - taken.slots);
     unsigned left = taken.slots;
     for (unsigned w = 0; left != 0; ++w) {
       std::uint64_t& word = g.bits.word(row, w);
@@ -264,21 +264,21 @@ struct BasicSpanPool {
   }
   static void count_again(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
-    span.home = static_cast<std::uint16_t>(bits_of(g, row));
+    span.free = static_cast<std::uint16_t>(bits_of(g, row));
     span.listed = false;
-    if (span.home != 0 || span.carved != bin_slots(span.bin)) link(g, row);
+    if (span.free != 0 || span.carved != bin_slots(span.bin)) link(g, row);
     check(g, row);
   }
 
   static void check(Global& g, std::uint32_t row) {
     if constexpr (kDebug) {
       const Span& span = g.spans[row];
-      hz::check(bits_of(g, row) == span.home && span.home <= span.carved && span.carved <= bin_slots(span.bin));
-      hz::check(span.listed == (span.home != 0 || span.carved != bin_slots(span.bin)));
+      hz::check(bits_of(g, row) == span.free && span.free <= span.carved && span.carved <= bin_slots(span.bin));
+      hz::check(span.listed == (span.free != 0 || span.carved != bin_slots(span.bin)));
     }
   }
 
-  static void forget(Global& g, std::uint32_t row) {
+  static void remove(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
     const unsigned words = (span.carved + 63U) / 64;
     for (unsigned w = 0; w < words; ++w) g.bits.word(row, w) = 0;

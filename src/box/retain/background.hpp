@@ -9,7 +9,7 @@
 namespace hz {
 
 // Steady: an idle process is small within a second, a busy one hardly notices.
-struct SteadyBeat {
+struct SteadyTicks {
   static constexpr unsigned kTickMilliseconds = 100;
   static constexpr unsigned kTidyTicks = 1;   // so often it is tidied while threads are at work
   static constexpr unsigned kIdleTicks = 2;   // a thread that wakes more often keeps its cache
@@ -20,7 +20,7 @@ struct SteadyBeat {
 
 // Prompt: a process is small 50 ms after its last thread stood still. On a busy machine a thread may wait for a
 // processor for longer; all of them do not.
-struct PromptBeat {
+struct PromptTicks {
   static constexpr unsigned kTickMilliseconds = 8;
   static constexpr unsigned kTidyTicks = 12;
   static constexpr unsigned kIdleTicks = 25;
@@ -29,20 +29,20 @@ struct PromptBeat {
   static constexpr std::size_t kWorthBytes = kMiB;
 };
 
-template <class Beat>
+template <class Ticks>
 struct BasicBackground {
-  static constexpr unsigned kTickMilliseconds = Beat::kTickMilliseconds;
+  static constexpr unsigned kTickMilliseconds = Ticks::kTickMilliseconds;
   static constexpr unsigned kRetryMilliseconds = 1000;
 
-  static bool tidies(unsigned tick) { return tick % Beat::kTidyTicks == 0; }
-  static bool worth(std::size_t held_bytes) { return held_bytes > Beat::kWorthBytes; }
-  static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= Beat::kIdleTicks; }
-  static bool is_still(unsigned ticks_unchanged) { return ticks_unchanged >= Beat::kStillTicks; }
+  static bool tidies(unsigned tick) { return tick % Ticks::kTidyTicks == 0; }
+  static bool worth(std::size_t held_bytes) { return held_bytes > Ticks::kWorthBytes; }
+  static bool is_idle(unsigned ticks_unchanged) { return ticks_unchanged >= Ticks::kIdleTicks; }
+  static bool is_still(unsigned ticks_unchanged) { return ticks_unchanged >= Ticks::kStillTicks; }
   static bool outgrown(std::size_t out_bytes, std::size_t highest) { return out_bytes < highest / 4 * 3; }
-  static bool at_rest(unsigned ticks_without_work) { return ticks_without_work >= Beat::kRestTicks; }
+  static bool at_rest(unsigned ticks_without_work) { return ticks_without_work >= Ticks::kRestTicks; }
 };
 
-using Background = BasicBackground<SteadyBeat>;
-using PromptBackground = BasicBackground<PromptBeat>;
+using Background = BasicBackground<SteadyTicks>;
+using PromptBackground = BasicBackground<PromptTicks>;
 
 }  // namespace hz

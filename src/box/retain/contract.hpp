@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Role: what is kept, and when are pages given back? The boundary tells it about every byte that leaves or joins the
-// spans and the shared lists, and asks it two questions: may these slots wait loose, and how much may stay dirty? When
-// nobody crosses the boundary, the purger's beat asks instead.
+// spans and the shared lists, and asks it two questions: may these slots wait in the exchange, and how much may stay
+// dirty? When nobody crosses the boundary, the purger's tick asks instead.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ struct RetainSettings {
 
 // What nobody has needed for a while.
 struct Unneeded {
-  std::size_t loose = 0, dirty = 0;  // bytes
+  std::size_t waiting = 0, dirty = 0;  // bytes
 };
 
 template <class R>
@@ -27,15 +27,15 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
                                   const typename R::PerThread& own, std::size_t bytes, unsigned sharers, bool yes,
                                   const RetainSettings& settings) {
   { R::set(g, settings) } -> std::same_as<void>;
-  { R::attend(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
-  { R::attended(seen) } -> std::same_as<bool>;
+  { R::set_purger(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
+  { R::has_purger(seen) } -> std::same_as<bool>;
   // By a thread, with its own part of the books.
-  { R::slots_out(t, bytes) } -> std::same_as<void>;          // slots left their spans
-  { R::slots_home(t, bytes, bytes) } -> std::same_as<void>;  // ... and returned; the size of one
-  { R::span_used(t, bytes) } -> std::same_as<void>;          // a span for slots was had ...
-  { R::span_retired(t, bytes) } -> std::same_as<void>;       // ... and given back
-  { R::loose_added(t, bytes) } -> std::same_as<void>;        // slots began to wait in a shared list
-  { R::loose_taken(t, bytes) } -> std::same_as<void>;
+  { R::slots_out(t, bytes) } -> std::same_as<void>;              // slots left their spans
+  { R::slots_returned(t, bytes, bytes) } -> std::same_as<void>;  // ... and returned; the size of one
+  { R::span_used(t, bytes) } -> std::same_as<void>;              // a span for slots was had ...
+  { R::span_retired(t, bytes) } -> std::same_as<void>;           // ... and given back
+  { R::waiting_added(t, bytes) } -> std::same_as<void>;          // slots began to wait in the exchange
+  { R::waiting_taken(t, bytes) } -> std::same_as<void>;
   { R::bins_grown(t, bytes) } -> std::same_as<void>;   // thread bins may hold so much more ...
   { R::bins_shrunk(t, bytes) } -> std::same_as<void>;  // ... or less
   // Around these, and around questions: reads what others folded, if it is time to; folds what was counted, if it is
@@ -52,16 +52,16 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::dirty_target(seen, own) } -> std::same_as<std::size_t>;  // ... until it is down to that
   { R::may_purge(seen) } -> std::same_as<bool>;                 // it is not too soon after ...
   { R::purged(g, bytes) } -> std::same_as<void>;                // ... so much was purged
-  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;     // of loose and so much dirty; at each beat; all idle?
-  { R::emptied(own) } -> std::same_as<bool>;                    // the program holds little of what it held a moment ago
+  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;  // of what waits and so much dirty; at each tick; all idle?
+  { R::emptied(own) } -> std::same_as<bool>;                 // the program holds little of what it held a moment ago
   // Do few slots keep many spans? So many of the bytes that are out are no slots of spans.
   { R::sparse(seen, bytes) } -> std::same_as<bool>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
-  { R::loose_bytes(seen) } -> std::same_as<std::size_t>;
+  { R::waiting_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
 };
 
-// The beat of the purger, see heap/purger.hpp.
+// The ticks of the purger, see heap/purger.hpp.
 template <class B>
 concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
   { B::kTickMilliseconds } -> std::convertible_to<unsigned>;

@@ -5,20 +5,21 @@
 //
 // Each thread counts in a part of its own, and decides by it and by the shared sums as it read them last. A part is
 // folded into the sums when it has changed by a share of recent (kUnfoldedShare, kUnfoldedMost): a few atomics and a
-// coarse clock; and by the purger at each beat. Source of the idea: the Linux kernel's percpu_counter.
+// coarse clock; and by the purger at each tick. Source of the idea: the Linux kernel's percpu_counter.
 //
-//   live      = out - loose              (thread bins count as live)
+//   live      = out - waiting    (thread bins count as live)
 //   recent    = the highest live in this window of time and the one before
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
-//   loose    <= spare / 2; beyond kFew, slots up to kSmall join only below spare / 16 (from home they come in order)
-//   dirty    <= spare - loose, at least spare / 4;  a purge goes down to 3/4 of that
-//   unneeded: so much of loose, and so much of dirty beyond kAloneFloor, was there at each of the purger's last kLooks
+//   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16 (spans give in order)
+//   dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that
+//   unneeded: so much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's last
+//   kLooks
 //             looks, or is there while all threads are idle; it goes
 //
 // That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as it is
 // freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the largest block of up to
-// kMostBlock that came home: a program turns such blocks over without page faults (the same rule as the C library's
+// kMostBlock that was freed: a program turns such blocks over without page faults (the same rule as the C library's
 // dynamic M_TRIM_THRESHOLD). Nor does it give back faster than kBytesPerMicrosecond: whoever frees faster than that
 // never wrote what he had, and would pay for the pages alone. The same holds where live has not come near half of
 // recent for kQuietMilliseconds, with the usual floor.
@@ -45,19 +46,19 @@ struct UsualFootprint {
 template <class Footprint>
 struct BasicHysteresis : Footprint {
   static constexpr std::size_t kBusy = 2, kEmptied = 8, kSparse = 32, kLooks = 5;
-  static constexpr std::size_t kSmall = 512, kFew = 4 * kMiB;
+  static constexpr std::size_t kSmall = 512, kFreelyWaiting = 4 * kMiB;
   static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
   static constexpr std::size_t kFewSpans = 2 * kMiB;
   static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
   // A thread's part: what it counted and has not folded into Global, and what it read there last.
   struct PerThread {
-    std::ptrdiff_t out = 0, loose = 0, bins = 0, spans = 0;
+    std::ptrdiff_t out = 0, waiting = 0, bins = 0, spans = 0;
     std::size_t largest = 0;
     std::ptrdiff_t most = 0;  // so much of each may stay here
     unsigned entered = 0;     // crossings since it read
     struct {
-      std::size_t out = 0, loose = 0, bins = 0, spans = 0, recent = 0;
+      std::size_t out = 0, waiting = 0, bins = 0, spans = 0, recent = 0;
       bool follows = false;
     } seen;
   };
@@ -66,29 +67,29 @@ struct BasicHysteresis : Footprint {
     // Settings, and what seldom changes: every crossing reads them.
     alignas(kCacheLine) std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
     std::atomic<std::size_t> floor{Footprint::kFloor}, alone_floor{Footprint::kAloneFloor};
-    std::atomic<std::size_t> largest{0};             // block that came home
+    std::atomic<std::size_t> largest{0};             // block that was freed
     std::atomic<bool> has_purger{false};             // at work
     std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
     // Sums, and what they were.
     alignas(kCacheLine) std::atomic<std::size_t> out{0};
-    std::atomic<std::size_t> loose{0}, bins{0}, peak{0};
+    std::atomic<std::size_t> waiting{0}, bins{0}, peak{0};
     std::atomic<std::size_t> spans{0};            // bytes of those in use
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
     alignas(kCacheLine) std::atomic<std::uint64_t> busy_at{0};  // when live was last near recent
     std::atomic<bool> quiet{false};                             // that is long ago
-    std::size_t least_loose = 0, least_dirty = 0, looks = 0;    // the purger's own: at its looks so far
+    std::size_t least_waiting = 0, least_dirty = 0, looks = 0;  // the purger's own: at its looks so far
   };
 
   static void slots_out(PerThread& t, std::size_t bytes) { t.out += signed_of(bytes); }
-  static void slots_home(PerThread& t, std::size_t bytes, std::size_t block) {
+  static void slots_returned(PerThread& t, std::size_t bytes, std::size_t block) {
     t.out -= signed_of(bytes);
     if (HZ_UNLIKELY(block >= kLeastBlock && block <= kMostBlock && block > t.largest)) t.largest = block;
   }
   static void span_used(PerThread& t, std::size_t bytes) { t.spans += signed_of(bytes); }
   static void span_retired(PerThread& t, std::size_t bytes) { t.spans -= signed_of(bytes); }
-  static void loose_added(PerThread& t, std::size_t bytes) { t.loose += signed_of(bytes); }
-  static void loose_taken(PerThread& t, std::size_t bytes) { t.loose -= signed_of(bytes); }
+  static void waiting_added(PerThread& t, std::size_t bytes) { t.waiting += signed_of(bytes); }
+  static void waiting_taken(PerThread& t, std::size_t bytes) { t.waiting -= signed_of(bytes); }
   static void bins_grown(PerThread& t, std::size_t bytes) { t.bins += signed_of(bytes); }
   static void bins_shrunk(PerThread& t, std::size_t bytes) { t.bins -= signed_of(bytes); }
 
@@ -97,7 +98,7 @@ struct BasicHysteresis : Footprint {
   }
   static void leave(Global& g, PerThread& t, unsigned sharers) {
     const std::ptrdiff_t most = sharers <= 1 ? 0 : t.most;
-    if (!exceeds(t.out, most) && !exceeds(t.loose, most) && !exceeds(t.bins, most) && !exceeds(t.spans, most)) return;
+    if (!exceeds(t.out, most) && !exceeds(t.waiting, most) && !exceeds(t.bins, most) && !exceeds(t.spans, most)) return;
     add(g, t);
     t.entered = kEntriesPerLook;  // looks when it enters again
     const std::size_t share = recent(g) / kUnfoldedShare / (sharers == 0 ? 1 : sharers);
@@ -106,20 +107,20 @@ struct BasicHysteresis : Footprint {
   static void look(const Global& g, PerThread& t) {
     t.entered = 0;
     t.seen.out = g.out.load(std::memory_order_relaxed);
-    t.seen.loose = g.loose.load(std::memory_order_relaxed);
+    t.seen.waiting = g.waiting.load(std::memory_order_relaxed);
     t.seen.bins = g.bins.load(std::memory_order_relaxed);
     t.seen.spans = g.spans.load(std::memory_order_relaxed);
     t.seen.recent = recent(g);
     // Without a purger: a process that never was larger.
-    t.seen.follows = attended(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;
+    t.seen.follows = has_purger(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;
   }
   static void fold(Global& g, PerThread& t) {
     add(g, t);
     look(g, t);
   }
 
-  static void attend(Global& g, bool purger) { g.has_purger.store(purger, std::memory_order_relaxed); }
-  static bool attended(const Global& g) { return g.has_purger.load(std::memory_order_relaxed); }
+  static void set_purger(Global& g, bool purger) { g.has_purger.store(purger, std::memory_order_relaxed); }
+  static bool has_purger(const Global& g) { return g.has_purger.load(std::memory_order_relaxed); }
   static void set(Global& g, const RetainSettings& s) {
     if (s.percent != 0) g.percent.store(s.percent, std::memory_order_relaxed);
     if (s.floor == RetainSettings::kUsual) return;
@@ -133,26 +134,26 @@ struct BasicHysteresis : Footprint {
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
   static bool may_wait(const Global& g, const PerThread& t, std::size_t slot) {
-    if (!attended(g) && emptied(t)) return false;  // nobody would send it home
-    const std::size_t loose = loose_bytes(t);
-    return loose <= spare(g, t) / (slot <= kSmall && loose > kFew ? 16 : 2);
+    if (!has_purger(g) && emptied(t)) return false;  // nobody would put it back
+    const std::size_t waiting = waiting_bytes(t);
+    return waiting <= spare(g, t) / (slot <= kSmall && waiting > kFreelyWaiting ? 16 : 2);
   }
   static bool must_go(const Global& g, const PerThread& t) {
-    return loose_bytes(t) > spare(g, t) || (!attended(g) && emptied(t));
+    return waiting_bytes(t) > spare(g, t) || (!has_purger(g) && emptied(t));
   }
   static std::size_t dirty_limit(const Global& g, const PerThread& t) {
     const std::size_t all = spare(g, t);
-    const std::size_t loose = loose_bytes(t);
-    return loose < all - all / 4 ? all - loose : all / 4;
+    const std::size_t waiting = waiting_bytes(t);
+    return waiting < all - all / 4 ? all - waiting : all / 4;
   }
   static std::size_t dirty_target(const Global& g, const PerThread& t) { return dirty_limit(g, t) / 4 * 3; }
   static bool may_purge(const Global& g) {
-    if (Footprint::kBytesPerMicrosecond == 0 || attended(g)) return true;
+    if (Footprint::kBytesPerMicrosecond == 0 || has_purger(g)) return true;
     return os::microseconds() >= g.purge_not_before.load(std::memory_order_relaxed);
   }
   static void purged(Global& g, std::size_t bytes) {
     if constexpr (Footprint::kBytesPerMicrosecond != 0) {
-      if (attended(g)) return;
+      if (has_purger(g)) return;
       // All that the program had may go at once, if it had it for as long as that takes.
       const std::uint64_t now = os::microseconds(), most = peak_bytes(g) / Footprint::kBytesPerMicrosecond;
       const std::uint64_t then = g.purge_not_before.load(std::memory_order_relaxed);
@@ -161,14 +162,14 @@ struct BasicHysteresis : Footprint {
     }
   }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
-    const std::size_t loose = loose_bytes(g);
+    const std::size_t waiting = waiting_bytes(g);
     const std::size_t floor = g.alone_floor.load(std::memory_order_relaxed);
-    if (idle) return {loose, dirty > floor ? dirty - floor : 0};
-    if (g.looks == 0 || loose < g.least_loose) g.least_loose = loose;
+    if (idle) return {waiting, dirty > floor ? dirty - floor : 0};
+    if (g.looks == 0 || waiting < g.least_waiting) g.least_waiting = waiting;
     if (g.looks == 0 || dirty < g.least_dirty) g.least_dirty = dirty;
     g.looks = (g.looks + 1) % kLooks;
     if (g.looks != 0) return {};
-    return {g.least_loose, g.least_dirty > floor ? g.least_dirty - floor : 0};
+    return {g.least_waiting, g.least_dirty > floor ? g.least_dirty - floor : 0};
   }
   // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is cached
   // keeps one of them.
@@ -185,8 +186,8 @@ struct BasicHysteresis : Footprint {
   }
 
   static std::size_t out_bytes(const Global& g) { return sum(g.out.load(std::memory_order_relaxed), 0); }
-  static std::size_t loose_bytes(const Global& g) { return sum(g.loose.load(std::memory_order_relaxed), 0); }
-  static std::size_t loose_bytes(const PerThread& t) { return sum(t.seen.loose, t.loose); }
+  static std::size_t waiting_bytes(const Global& g) { return sum(g.waiting.load(std::memory_order_relaxed), 0); }
+  static std::size_t waiting_bytes(const PerThread& t) { return sum(t.seen.waiting, t.waiting); }
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:
@@ -208,19 +209,19 @@ struct BasicHysteresis : Footprint {
   }
 
   static void add(Global& g, PerThread& t) {
-    const std::size_t came_home = t.out < 0 ? static_cast<std::size_t>(-t.out) : 0;
+    const std::size_t returned = t.out < 0 ? static_cast<std::size_t>(-t.out) : 0;
     add(g.out, t.out);
-    add(g.loose, t.loose);
+    add(g.waiting, t.waiting);
     add(g.bins, t.bins);
     add(g.spans, t.spans);
     raise(g.peak, out_bytes(g));
     raise(g.high, live(g));
     if (HZ_UNLIKELY(t.largest > g.largest.load(std::memory_order_relaxed))) raise(g.largest, t.largest);
     t.largest = 0;
-    if (came_home != 0 && recent(g) > live(g)) fell(g, came_home);
+    if (returned != 0 && recent(g) > live(g)) fell(g, returned);
   }
 
-  // So much came home, and live bytes are below what they recently were.
+  // So much returned to its spans, and live bytes are below what they recently were.
   static void fell(Global& g, std::size_t bytes) {
     const std::uint64_t now = os::milliseconds();
     turn_in_time(g, now);
@@ -232,13 +233,13 @@ struct BasicHysteresis : Footprint {
 
   static std::size_t live(const Global& g) {
     const std::size_t out = out_bytes(g);
-    const std::size_t loose = loose_bytes(g);
-    return out > loose ? out - loose : 0;  // the two are read one after the other
+    const std::size_t waiting = waiting_bytes(g);
+    return out > waiting ? out - waiting : 0;  // the two are read one after the other
   }
   static std::size_t live(const PerThread& t) {
     const std::size_t out = sum(t.seen.out, t.out);
-    const std::size_t loose = loose_bytes(t);
-    return out > loose ? out - loose : 0;
+    const std::size_t waiting = waiting_bytes(t);
+    return out > waiting ? out - waiting : 0;
   }
   static std::size_t recent(const PerThread& t) {
     const std::size_t now = live(t);
@@ -251,7 +252,7 @@ struct BasicHysteresis : Footprint {
     return floor(g, t) + (allowed > now ? allowed - now : 0);
   }
   static std::size_t floor(const Global& g, const PerThread& t) {
-    if (attended(g)) return g.floor.load(std::memory_order_relaxed);
+    if (has_purger(g)) return g.floor.load(std::memory_order_relaxed);
     const std::size_t largest = g.largest.load(std::memory_order_relaxed);
     return g.alone_floor.load(std::memory_order_relaxed) +
            Footprint::kBlocks * (largest > t.largest ? largest : t.largest);

@@ -5,7 +5,7 @@
 //
 //   free dirty bytes  <=  kFloor + what fell of the recent peak of live bytes          (see hysteresis.hpp)
 //
-// It is enforced at each crossing and by each beat of the purger. Used by hz8, whose slots never wait loose.
+// It is enforced at each crossing and by each tick of the purger. Used by hz8, whose slots seldom wait.
 #pragma once
 
 #include "box/retain/hysteresis.hpp"

@@ -10,7 +10,7 @@
 //
 //   held = (reached - clean) granules + tables of `reached`      reached: granules that are or were in use
 //                                                                clean: free granules without pages
-//   Every change of it happens under the lock, and past a limit (ration.hpp) there is no change upwards.
+//   Every change of it happens under the lock, and past a limit (memory_limits.hpp) there is no change upwards.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 
 #include "box/source/address_plan.hpp"
 #include "box/source/contract.hpp"
-#include "box/source/ration.hpp"
+#include "box/source/memory_limits.hpp"
 #include "box/source/run_table.hpp"
-#include "box/source/shadows.hpp"
+#include "box/source/side_tables.hpp"
 #include "os/lock.hpp"
 
 namespace hz {
@@ -35,13 +35,13 @@ struct Arena {
     std::size_t clean = 0;              // granules
     std::size_t leaving = 0;            // granules on their way to the system
     std::size_t per_granule = 0;        // bytes of all tables
-    Ration ration;
-    Shadows shadows;
+    MemoryLimits limits;
+    SideTables side_tables;
     os::Lock lock;
   };
 
   static constexpr unsigned kMostTables = AddressPlan::kMostTables - 1;  // its own rows are one, too
-  static_assert(AddressPlan::kMostTables <= Shadows::kMost);
+  static_assert(AddressPlan::kMostTables <= SideTables::kMost);
   static constexpr std::size_t kPurgedAtOnce = 8 * kMiB >> kGranuleShift;  // granules, by one system call
 
   static bool open(Global& g, const TableShape* shapes, unsigned count, bool grows = true) {
@@ -50,7 +50,7 @@ struct Arena {
     all[count] = {.row_bytes = sizeof(RunTable::Row), .lasts = false, .counts = true};
     if (!g.plan.open(all, count + 1, grows)) return false;
     for (unsigned i = 0; i <= count; ++i) {
-      if (!all[i].lasts) g.shadows.add(g.plan.table(i), all[i].row_bytes, i == count);
+      if (!all[i].lasts) g.side_tables.add(g.plan.table(i), all[i].row_bytes, i == count);
       if (all[i].counts) g.per_granule += all[i].row_bytes;
     }
     g.runs.open(pointer(g.plan.table(count)));
@@ -68,7 +68,7 @@ struct Arena {
   static void close(Global& g) { g.plan.close(); }  // tests alone
   static void limit(Global& g, MemoryLimit soft, MemoryLimit hard) {
     const os::Guarded hold(g.lock);
-    g.ration.set(soft, hard);
+    g.limits.set(soft, hard);
   }
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     const os::Guarded hold(g.lock);
@@ -105,8 +105,8 @@ struct Arena {
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
     if (granules <= length) return granules == length || shrink(g, row, granules);
-    if (g.runs.rows[row].seam) return false;  // or its pages would lie in two mappings
-    Demand demand = {.insists = true};
+    if (g.runs.rows[row].boundary) return false;  // or its pages would lie in two mappings
+    Demand demand = {.force = true};
     for (;;) {
       const Room room = extend(g, row + static_cast<std::uint32_t>(length), granules - length, demand);
       if (room == Room::kEnough) break;
@@ -115,13 +115,13 @@ struct Arena {
     g.runs.mark_used(row, granules);
     return true;
   }
-  static void note_seam(Global& g, std::uintptr_t inside) {
+  static void note_mapping_boundary(Global& g, std::uintptr_t inside) {
     const os::Guarded hold(g.lock);
-    g.runs.rows[row_of(g, inside)].seam = true;
+    g.runs.rows[row_of(g, inside)].boundary = true;
   }
   static bool in_pieces(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
-    return g.runs.rows[row_of(g, start)].seam;
+    return g.runs.rows[row_of(g, start)].boundary;
   }
   static std::size_t piece(Global& g, std::uintptr_t start, std::size_t offset) {
     const os::Guarded hold(g.lock);
@@ -152,9 +152,9 @@ struct Arena {
   }
   static bool has_room(Global& g) {
     const os::Guarded hold(g.lock);
-    return held(g) <= g.ration.soft;
+    return held(g) <= g.limits.soft;
   }
-  static std::size_t thread_share(const Global& g) { return g.ration.thread_share.load(std::memory_order_relaxed); }
+  static std::size_t thread_share(const Global& g) { return g.limits.thread_share.load(std::memory_order_relaxed); }
   static std::size_t purge(Global& g, std::size_t keep_bytes, std::size_t most_bytes) {
     const os::Guarded hold(g.lock);
     std::size_t purged = 0;
@@ -190,22 +190,22 @@ struct Arena {
     return ((g.reached - g.clean) << kGranuleShift) + g.reached * g.per_granule;
   }
 
-  using Room = Ration::Room;
+  using Room = MemoryLimits::Room;
   static constexpr std::size_t kUnpayable = SIZE_MAX;  // the system takes nothing back
 
   // Whether the heap may have `more` bytes than it holds. What is free goes back to the system first.
   static Room room_for(Global& g, std::size_t more, const Demand& demand) {
-    Ration& r = g.ration;
+    MemoryLimits& r = g.limits;
     const std::size_t next = held(g) + more;
     if (HZ_LIKELY(next <= r.soft)) return Room::kEnough;
     const std::size_t credit = demand.instead_of << kGranuleShift;
-    const std::size_t hard = r.hard > Ration::kNone - credit ? Ration::kNone : r.hard + credit;
+    const std::size_t hard = r.hard > MemoryLimits::kNone - credit ? MemoryLimits::kNone : r.hard + credit;
     if (next - dirty_bytes(g) - (g.leaving << kGranuleShift) > hard) return Room::kNone;
     // Past the soft limit growth is paid with free pages, byte for byte; past the hard one with all that it takes.
     const bool unpaid = next > hard ? demand.paid != kUnpayable : next > r.soft && demand.paid < more;
     if (unpaid && dirty_bytes(g) != 0) return Room::kAfterPurge;
     if (next > hard) return g.leaving != 0 ? Room::kWhenOthersPurged : Room::kNone;
-    if (demand.insists || !r.recall_due(next)) return Room::kEnough;
+    if (demand.force || !r.recall_due(next)) return Room::kEnough;
     r.recalled(held(g));
     return Room::kNone;
   }
@@ -225,7 +225,7 @@ struct Arena {
   }
   // The same for the first part of a free run: what is dirty there is held already.
   static Room room_for_part(Global& g, std::uint32_t row, std::size_t granules, const Demand& demand) {
-    if (HZ_LIKELY(held(g) + (granules << kGranuleShift) <= g.ration.soft)) return Room::kEnough;
+    if (HZ_LIKELY(held(g) + (granules << kGranuleShift) <= g.limits.soft)) return Room::kEnough;
     const std::size_t clean = granules - g.runs.dirty_of(row, granules);
     return clean == 0 ? Room::kEnough : room_for(g, clean << kGranuleShift, demand);
   }
@@ -266,7 +266,7 @@ struct Arena {
     if (spot.row == 0 && (row.state != RunTable::State::kFree || row.length < more)) return Room::kNone;
     // All of it, as if it were clean: who is refused for that moves, at no great cost.
     const std::size_t bytes = spot.row != 0 ? fresh_bytes(g, spot, more) : more << kGranuleShift;
-    if (g.ration.recall_due(held(g) + bytes)) return Room::kNone;
+    if (g.limits.recall_due(held(g) + bytes)) return Room::kNone;
     const Room room = spot.row != 0 ? room_for(g, bytes, demand) : room_for_part(g, next, more, demand);
     if (room != Room::kEnough) return room;
     if (spot.row != 0) return grow_at(g, spot, more) == AddressPlan::Growth::kDone ? Room::kEnough : Room::kNone;
@@ -305,7 +305,7 @@ struct Arena {
   static bool shrink(Global& g, std::uint32_t row, std::size_t granules) {
     const std::size_t left = g.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
-    const bool moved = g.runs.rows[row].seam;
+    const bool moved = g.runs.rows[row].boundary;
     if (moved && !os::remap_fresh(pointer(g.plan.at(tail)), left << kGranuleShift)) return false;
     g.runs.mark_used(row, granules);
     return give(g, tail, left, moved), true;
@@ -315,13 +315,13 @@ struct Arena {
   static void give(Global& g, std::uint32_t row, std::size_t length, bool fresh) {
     if (fresh) {
       g.clean += length;
-      g.ration.fell(held(g));
+      g.limits.fell(held(g));
     } else {
       g.dirty.store(g.dirty.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
     }
     const std::uint32_t first = g.runs.give(row, length, fresh ? 0 : length);
     const RunTable::Row& run = g.runs.rows[first];
-    if (fresh) g.shadows.purge(first, run.length, run.dirty == 0, row, length);
+    if (fresh) g.side_tables.purge(first, run.length, run.dirty == 0, row, length);
   }
 };
 

@@ -23,7 +23,7 @@ struct MemoryLimit {
 };
 
 struct Demand {
-  bool insists = false;        // caches were returned: only the hard limit may refuse now
+  bool force = false;          // caches were returned: only the hard limit may refuse now
   std::size_t instead_of = 0;  // granules that go back to the system as soon as the new ones are there
   std::size_t paid = 0;        // the source's own note: bytes purged for it
 };
@@ -50,17 +50,21 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   // before a run lies there. Rows of other tables can be touched where runs are.
   { S::tell(g, told) } -> std::same_as<void>;
   { S::limit(g, soft, hard) } -> std::same_as<void>;  // before the first run; without it there is no limit
-  // Alignment in granules. Refused past a limit; with `insists`, only past the hard one.
+  // Alignment in granules. Refused past a limit; with `force`, only past the hard one.
   { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
   // Of those who want to release the run that starts there, one may. Not fresh: it does not after all.
   { S::claim(g, at, fresh) } -> std::same_as<bool>;
   { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already
   { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
-  { S::note_seam(g, at) } -> std::same_as<void>;  // within a run in use: pages that came from elsewhere begin or end
-  { S::in_pieces(g, at) } -> std::same_as<bool>;  // there is such a seam
-  { S::piece(g, at, bytes) } -> std::same_as<std::size_t>;  // of the run at `at`, from that offset, to the next seam
-  { S::granules(g, at) } -> std::same_as<std::size_t>;      // of the run that starts at `at`
-  { S::start(g, at) } -> std::same_as<std::uintptr_t>;      // of the run in use around `at`, 0 if none
+  {
+    S::note_mapping_boundary(g, at)
+    } -> std::same_as<void>;                      // within a run in use: pages that came from elsewhere begin or end
+  { S::in_pieces(g, at) } -> std::same_as<bool>;  // there is such a boundary
+  {
+    S::piece(g, at, bytes)
+    } -> std::same_as<std::size_t>;                     // of the run at `at`, from that offset, to the next boundary
+  { S::granules(g, at) } -> std::same_as<std::size_t>;  // of the run that starts at `at`
+  { S::start(g, at) } -> std::same_as<std::uintptr_t>;  // of the run in use around `at`, 0 if none
   { S::dirty_bytes(seen) } -> std::same_as<std::size_t>;
   { S::held_bytes(g) } -> std::same_as<std::size_t>;           // had from the system and not given back
   { S::has_room(g) } -> std::same_as<bool>;                    // it holds less than any limit that is known

@@ -15,11 +15,11 @@ struct RunTable {
 
   struct Row {
     std::uint32_t length;          // first row of every run, last row of free ones
-    std::uint32_t head;            // rows of runs in use (the first kToldRows): the first one
+    std::uint32_t head;            // rows of runs in use (the first kLabelledRows): the first one
     std::uint32_t next, previous;  // first row of free runs
     std::uint32_t dirty;           // first row of free runs: how many granules are
     State state;                   // first and last row of every run
-    bool seam;                     // rows of runs in use: a mapping begins here that is not the arena's
+    bool boundary;                 // rows of runs in use: a mapping begins here that is not the arena's
     bool is_dirty;                 // free rows
     bool claimed;                  // first row of a run in use: somebody is freeing it
   };
@@ -31,7 +31,7 @@ struct RunTable {
   static constexpr unsigned kExact = 32;
   static constexpr unsigned kLists = kExact + 4 * 27;
   // Only diagnosis asks inner rows for their first one; beyond 256 MiB it is not worth the writes.
-  static constexpr std::size_t kToldRows = 4096;
+  static constexpr std::size_t kLabelledRows = 4096;
 
   // Zero at first. Every row that is used, and its neighbours, can be read; row 0 is never used.
   Row* rows = nullptr;
@@ -42,7 +42,7 @@ struct RunTable {
   // How many rows of the run in use at `row`, from its row number `from`, lie in one mapping.
   std::size_t piece(std::uint32_t row, std::size_t from) const {
     std::size_t to = from + 1;
-    while (to < rows[row].length && !rows[row + to].seam) ++to;
+    while (to < rows[row].length && !rows[row + to].boundary) ++to;
     return to - from;
   }
 
@@ -78,8 +78,8 @@ struct RunTable {
   }
 
   void mark_used(std::uint32_t row, std::size_t length) {
-    const std::size_t told = length < kToldRows ? length : kToldRows;
-    for (std::size_t i = row; i < row + told; ++i) {
+    const std::size_t labelled = length < kLabelledRows ? length : kLabelledRows;
+    for (std::size_t i = row; i < row + labelled; ++i) {
       rows[i].state = State::kUsed;
       rows[i].head = row;
     }
@@ -102,7 +102,7 @@ struct RunTable {
   std::uint32_t give(std::uint32_t row, std::size_t length, std::size_t dirty) {
     for (std::size_t i = row; i < row + length; ++i) {
       rows[i].is_dirty = dirty != 0;
-      rows[i].seam = false;
+      rows[i].boundary = false;
     }
     return merge(row, length, dirty);
   }

@@ -12,7 +12,7 @@
 
 namespace hz {
 
-struct Shadows {
+struct SideTables {
   static constexpr unsigned kMost = 12;
   struct Table {
     std::uintptr_t at;

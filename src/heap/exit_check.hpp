@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A look at all that waits free when the process exits, for lines whose guard proves nothing at the free: a short
-// program ends before its bins are flushed, and a block that it freed twice is in there twice. Slots go home, which is
-// the proof. Called once, after the program's own exit handlers; costs as much as a trim that purges nothing.
+// A check of all that waits free when the process exits, for lines whose guard proves nothing at the free: a short
+// program ends before its bins are flushed, and a block that it freed twice is in there twice. Slots return to their
+// spans, which is the proof. Called once, after the program's own exit handlers; costs as much as a trim that purges
+// nothing.
 //
 // Other threads may still run, and may stand anywhere, so no lock is waited for: what cannot be had soon is not looked
 // at. The caller may be a signal handler that has interrupted a crossing: then nothing is. Nor does the child of a fork
@@ -14,11 +15,11 @@
 namespace hz {
 
 template <class Line>
-struct LastLook {
+struct ExitCheck {
   using S = State<Line>;
   using Thread = typename S::Thread;
 
-  static void look() {
+  static void run() {
     if constexpr (!Line::Guard::kProves) {
       Threads<Line>::notice_process();
       if (!Threads<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
@@ -47,12 +48,12 @@ struct LastLook {
     return true;
   }
 
-  // Of what it caches, and of all that waits loose.
+  // Of what it caches, and of all that waits in the exchange.
   static bool emptied(Thread& t) {
     const typename S::TryHold hold(t.lock);
     if (!hold.held) return false;
     if (!t.revoked.peek()) Reclaim<Line>::give_up(t, true);
-    for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) Loose<Line>::vacate(t, owner);
+    for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) TransferCache<Line>::flush(t, owner);
     return true;
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way home: from loose slots to their spans, from empty spans to the source, from free pages to the system; and the
+// The way back: from free slots to their spans, from empty spans to the source, from free pages to the system; and the
 // look at every slot on its way. The lower half of the boundary: called by boundary.hpp, by what lies between, and by
 // huge blocks when they go.
 #pragma once
@@ -10,7 +10,7 @@
 namespace hz {
 
 template <class Line>
-struct Home {
+struct SpanReturn {
   using S = State<Line>;
   using Thread = typename S::Thread;
   using Route = typename Line::Route;
@@ -22,31 +22,31 @@ struct Home {
   using Guard = typename Line::Guard;
   using Observe = typename Line::Observe;
 
-  // The caller looks whether a purge is due when it has sent home all that it will.
-  static void go_home(Thread& t, Bin bin, Bundle bundle) {
+  // The caller looks whether a purge is due when it has put back all that it will.
+  static void put_back(Thread& t, Bin bin, Bundle bundle) {
     if constexpr (Front::kInBand) {
       void* slots[kStep];
-      while (const unsigned n = bundle.take(slots, kStep)) go_home(t, bin, slots, n);
+      while (const unsigned n = bundle.take(slots, kStep)) put_back(t, bin, slots, n);
     } else {
       for (unsigned n = 0; bundle.count != 0; bundle.slots += n, bundle.count -= n) {
         n = bundle.count < kStep ? bundle.count : kStep;
-        go_home(t, bin, bundle.slots, n);
+        put_back(t, bin, bundle.slots, n);
       }
     }
   }
 
   // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at where the
   // slots are in this core's cache anyway: on their way out of a thread and out of a span.
-  static void audit(Thread& t, Bin bin, Bundle& bundle) {
+  static void check_marks(Thread& t, Bin bin, Bundle& bundle) {
     if constexpr (Guard::kMarks) {
       const FreeSlot* slot = bundle.first;
       for (unsigned i = 0; i < bundle.count; ++i, slot = slot->next) {
-        if (HZ_UNLIKELY(!Guard::intact(t.guard, slot))) return weed(t, bin, bundle);
+        if (HZ_UNLIKELY(!Guard::intact(t.guard, slot))) return drop_corrupted(t, bin, bundle);
       }
     }
   }
 
-  // Where nothing tells at the free whether a slot is free, what comes into a bin is proved when it goes home to its
+  // Where nothing tells at the free whether a slot is free, what comes into a bin is proved when it returns to its
   // span. This is the proof for slots that do not.
   static void prove(Bin bin, Bundle& bundle) {
     if constexpr (!Guard::kProves) {
@@ -79,7 +79,7 @@ struct Home {
     if (!too_dirty(t, 0)) return;
     if (!Retain::may_purge(S::global.retain)) return;
     // Whoever empties itself without a purger may never come here again.
-    const bool last = !Retain::attended(S::global.retain) && Retain::emptied(t.retain);
+    const bool last = !Retain::has_purger(S::global.retain) && Retain::emptied(t.retain);
     const std::size_t most = last ? SIZE_MAX : least > kPurgedAtOnce ? least : kPurgedAtOnce;
     Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain, t.retain), most));
   }
@@ -94,9 +94,9 @@ struct Home {
  private:
   static constexpr unsigned kStep = Front::kInBand ? 32 : 64;  // slots for which the lock of their class is held
 
-  static void go_home(Thread& t, Bin bin, void** slots, unsigned count) {
+  static void put_back(Thread& t, Bin bin, void** slots, unsigned count) {
     const Given given = Pool::give(S::shelves.pool, bin, slots, count);
-    Retain::slots_home(t.retain, given.kept * bin_size(bin), bin_size(bin));
+    Retain::slots_returned(t.retain, given.kept * bin_size(bin), bin_size(bin));
     for (std::uintptr_t span = given.emptied; span != 0;) {
       const std::uintptr_t next = Pool::next_emptied(S::shelves.pool, span);
       retire(t, bin, span);
@@ -120,7 +120,7 @@ struct Home {
     Faults<Line>::note(bound && !carved ? Fault::kNotAllocated : Fault::kDoubleFree, slot, bin);
   }
 
-  HZ_COLD static void weed(Thread& t, Bin bin, Chain& chain) {
+  HZ_COLD static void drop_corrupted(Thread& t, Bin bin, Chain& chain) {
     Chain kept;
     FreeSlot* slot = chain.first;
     for (unsigned i = 0; i < chain.count; ++i) {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots that wait loose between threads, in the exchange: for their owner, or for any thread of it. Retention says
-// how many bytes may; what is more goes home to its spans. Called from the boundary (boundary.hpp) with the thread's
+// Slots that wait between threads, in the exchange: for their owner, or for any thread of it. Retention says
+// how many bytes may; what is more returns to its spans. Called from the boundary (boundary.hpp) with the thread's
 // lock held.
 #pragma once
 
 #include <type_traits>
 
-#include "heap/home.hpp"
+#include "heap/span_return.hpp"
 
 namespace hz {
 
 template <class Line>
-struct Loose {
+struct TransferCache {
   using S = State<Line>;
-  using H = Home<Line>;
+  using Spans = SpanReturn<Line>;
   using Thread = typename S::Thread;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
@@ -60,7 +60,7 @@ struct Loose {
 
   static constexpr unsigned kAll = ~0U;
   static constexpr unsigned kBatch = kPage / kMinAlign;  // a page of the smallest slots
-  static constexpr unsigned kLooks = 2 * kBins;          // lists that one crossing relieves
+  static constexpr unsigned kLooks = 2 * kBins;          // lists that one crossing trims
   static constexpr unsigned kUnproved = 16;              // batches of which one is proved
 
   static unsigned lists() { return S::global.owners.end() * kBins; }
@@ -75,14 +75,14 @@ struct Loose {
     const unsigned told = Exchange::collect(S::shelves.exchange, owner, bin, want, out);
     if (out.count == 0) return;
     Observe::count(t.observe, Event::kRemoteCollected, out.count);
-    Retain::loose_taken(t.retain, told * bin_size(bin));
+    Retain::waiting_taken(t.retain, told * bin_size(bin));
     if constexpr (Exchange::kUntold) arrived(t, bin, out);
   }
   // What threads of the same owner left.
   static void take_waiting(Thread& t, unsigned owner, Bin bin, unsigned want, Bundle& out) {
     if (!Exchange::holds(bin)) return;
     Exchange::take(S::shelves.exchange, owner, bin, want, out);
-    if (out.count != 0) Retain::loose_taken(t.retain, out.count * bin_size(bin));
+    if (out.count != 0) Retain::waiting_taken(t.retain, out.count * bin_size(bin));
     own(t, bin, out);
   }
 
@@ -90,23 +90,23 @@ struct Loose {
   static auto* take_magazine(Thread& t, Bin bin) {
     auto* full = Exchange::holds(bin) ? Exchange::take(S::shelves.exchange, bin) : nullptr;
     if (full == nullptr) return full;
-    Retain::loose_taken(t.retain, full->count * bin_size(bin));
+    Retain::waiting_taken(t.retain, full->count * bin_size(bin));
     own(t, bin, {full->slots, full->count});
     return full;
   }
-  // One with slots, or none: it may wait, or they go home.
+  // One with slots, or none: it may wait, or they return to their spans.
   static void put_magazine(Thread& t, Bin bin, auto* magazine) {
     if (magazine == nullptr) return;
     Bundle slots = {magazine->slots, magazine->count};
     if (may_wait(t, bin)) {
       prove_some(t, bin, slots);
       magazine->count = slots.count;
-      Retain::loose_added(t.retain, slots.count * bin_size(bin));
+      Retain::waiting_added(t.retain, slots.count * bin_size(bin));
       return slots.count != 0 ? Exchange::give(S::shelves.exchange, bin, magazine) : give_empty(bin, magazine);
     }
-    H::go_home(t, bin, slots);
+    Spans::put_back(t, bin, slots);
     give_empty(bin, magazine);
-    relieve(t);
+    trim(t);
   }
   static auto* take_empty(Bin bin) { return Exchange::take_empty(S::shelves.exchange, bin); }
   static void give_empty(Bin bin, auto* magazine) { Exchange::give_empty(S::shelves.exchange, bin, magazine); }
@@ -120,31 +120,31 @@ struct Loose {
     Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
   }
 
-  // Of batches that do not go home the first and then one in so many, and all that a dying thread leaves.
+  // Of batches that do not return to their spans the first and then one in so many, and all that a dying thread leaves.
   static void prove_some(Thread& t, Bin bin, Bundle& bundle) {
-    if (t.loose_batches++ % kUnproved == 0 || t.local.peek() == nullptr) H::prove(bin, bundle);
+    if (t.given_batches++ % kUnproved == 0 || t.local.peek() == nullptr) Spans::prove(bin, bundle);
   }
 
   static void put(Thread& t, Bin bin, Bundle& bundle) {
-    if (!put_where_it_may(t, bin, bundle)) relieve(t);
+    if (!put_where_it_may(t, bin, bundle)) trim(t);
   }
 
-  // Sends home what waits for an owner.
-  static void vacate(Thread& t, unsigned owner) {
+  // Returns to their spans what waits for an owner.
+  static void flush(Thread& t, unsigned owner) {
     Scratch scratch;
     for (Bin bin = 1; bin < kBins; ++bin)
-      while (send_home(t, scratch, owner, bin, kAll) != 0) continue;
+      while (put_back_some(t, scratch, owner, bin, kAll) != 0) continue;
   }
 
-  static void vacate_all(Thread& t) {
-    for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) vacate(t, owner);
-    vacate(t, Exchange::kOrphans);
+  static void flush_all(Thread& t) {
+    for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) flush(t, owner);
+    flush(t, Exchange::kOrphans);
     shrink();
   }
   // Some of what waits in one list; how many bytes, 0 if there was nothing.
-  static std::size_t vacate_some(Thread& t, unsigned owner, Bin bin) {
+  static std::size_t flush_some(Thread& t, unsigned owner, Bin bin) {
     Scratch scratch;
-    return send_home(t, scratch, owner, bin, 8 * kBatch) * bin_size(bin);
+    return put_back_some(t, scratch, owner, bin, 8 * kBatch) * bin_size(bin);
   }
   // Memory of the lists' own that they do not need goes back.
   static void shrink() { Exchange::shrink(S::shelves.exchange, S::global.owners.end()); }
@@ -156,15 +156,15 @@ struct Loose {
     Backlog some;
     for (unsigned n = 0; Exchange::backlog(S::shelves.exchange, t.exchange, t.owner, bin, n, some); ++n)
       full |= pass_on(t, scratch, some.owner, some.bin, some.most);
-    if (full) relieve(t);
+    if (full) trim(t);
   }
   // The same for an owner to whom this thread has sent a lot.
   static void help(Thread& t, unsigned owner) {
     bool full = false;
     Scratch scratch;
     for (Bin bin = 1; bin < kBins; ++bin) full |= pass_on(t, scratch, owner, bin, kAll);
-    if (full) relieve(t);
-    H::purge_if_due(t);
+    if (full) trim(t);
+    Spans::purge_if_due(t);
   }
 
   // What waits for others: of owners without a thread, and of whom the exchange lends from when memory would be mapped.
@@ -172,10 +172,10 @@ struct Loose {
     const unsigned sent = Exchange::steal(S::shelves.exchange, S::global.owners, bin, want, maps, out);
     if (out.count == 0) return;
     Observe::count(t.observe, Event::kRemoteCollected, sent);
-    Retain::loose_taken(t.retain, out.count * bin_size(bin));
+    Retain::waiting_taken(t.retain, out.count * bin_size(bin));
   }
-  // At most so many of the slots of a class that wait for an owner are given to others, or go home. Whether the caller
-  // has to relieve the lists afterwards: for all that it passes on, once.
+  // At most so many of the slots of a class that wait for an owner are given to others, or return to their spans.
+  // Whether the caller has to trim afterwards: for all that it passes on, once.
   HZ_SLOW static bool pass_on(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
     bool all_wait = true;
     while (most != 0 && Exchange::waits(S::shelves.exchange, owner, bin)) {
@@ -188,36 +188,36 @@ struct Loose {
     return !all_wait;
   }
 
-  // More waits loose than may: a bounded part of what waits goes home, list by list in turn; if it is far more, first
+  // More waits than may: a bounded part of it returns to its spans, list by list in turn; if it is far more, first
   // what waits for this thread's owner, although the thread may want it soon. Returns how many slots went.
-  static unsigned relieve(Thread& t) {
+  static unsigned trim(Thread& t) {
     constexpr unsigned kMost = 4 * kBatch;
-    if (Retain::loose_bytes(t.retain) == 0 || Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
+    if (Retain::waiting_bytes(t.retain) == 0 || Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
       return 0;
     Scratch scratch;
     unsigned room = kMost;
-    const unsigned at = S::global.sweep_cursor.fetch_add(kLooks, std::memory_order_relaxed);
+    const unsigned at = S::global.trim_cursor.fetch_add(kLooks, std::memory_order_relaxed);
     for (unsigned i = 0; Retain::must_go(S::global.retain, t.retain) && i < kBins && room != 0; ++i)
-      room = relieve_list(t, scratch, t.owner, (at + i) % kBins, room);
+      room = trim_list(t, scratch, t.owner, (at + i) % kBins, room);
     const unsigned all = lists();
     for (unsigned i = 0; i < (all < kLooks ? all : kLooks) && room != 0; ++i) {
       const unsigned list = (at + i) % all;
-      room = relieve_list(t, scratch, list / kBins, list % kBins, room);
+      room = trim_list(t, scratch, list / kBins, list % kBins, room);
     }
     return kMost - room;
   }
 
  private:
-  // Whether all of it may wait loose.
+  // Whether all of it may wait.
   static bool put_where_it_may(Thread& t, Bin bin, Bundle& bundle) {
     if (may_wait(t, bin)) {
       prove_some(t, bin, bundle);
       const unsigned count = bundle.count;
       Exchange::give(S::shelves.exchange, t.owner, bin, bundle);
-      Retain::loose_added(t.retain, (count - bundle.count) * bin_size(bin));
+      Retain::waiting_added(t.retain, (count - bundle.count) * bin_size(bin));
       if (bundle.count == 0) return true;
     }
-    return H::go_home(t, bin, bundle), false;
+    return Spans::put_back(t, bin, bundle), false;
   }
 
   // Leaves what a stranger claimed and nobody else has freed.
@@ -239,20 +239,20 @@ struct Loose {
   }
 
   // A batch, or as much of it as lies in a magazine; how many went.
-  static unsigned send_home(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
+  static unsigned put_back_some(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
     if (!Exchange::waits(S::shelves.exchange, owner, bin)) return 0;
     Bundle bundle = scratch.empty(bin);
     take(t, owner, bin, scratch.at_most(most), bundle);
     const unsigned count = bundle.count;
-    H::go_home(t, bin, bundle);
+    Spans::put_back(t, bin, bundle);
     return count;
   }
 
   // What is left of `room` slots.
-  static unsigned relieve_list(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned room) {
+  static unsigned trim_list(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;
     unsigned gone = 0;
-    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n) n = send_home(t, scratch, owner, bin, kBatch);
+    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n) n = put_back_some(t, scratch, owner, bin, kBatch);
     return gone < room ? room - gone : 0;
   }
 };

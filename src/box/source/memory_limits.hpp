@@ -20,7 +20,7 @@
 
 namespace hz {
 
-struct Ration {
+struct MemoryLimits {
   static constexpr std::size_t kNone = SIZE_MAX;
   static constexpr std::size_t kStepShare = 16;
   static constexpr unsigned kDefaultSoftPercent = 90;  // of the container's memory, where there is such a limit
@@ -40,11 +40,11 @@ struct Ration {
   void set(MemoryLimit soft_limit, MemoryLimit hard_limit) {
     asked_soft = soft_limit;
     asked_hard = hard_limit;
-    settle(os::container(""), os::memory_bytes());
+    compute(os::container(""), os::memory_bytes());
   }
 
   // Limits in bytes, from what was asked for and what there is.
-  void settle(const os::Container& container, std::size_t physical) {
+  void compute(const os::Container& container, std::size_t physical) {
     const std::size_t memory = container.memory != 0 ? container.memory : physical;
     hard = bytes_of(asked_hard, memory);
     soft = bytes_of(asked_soft, memory);
