@@ -18,6 +18,7 @@ set(HZ_COMPILE_OPTIONS
   $<$<NOT:$<CONFIG:Debug>>:-O2> -g -gdwarf-4  # what valgrind 3.19 can read, whatever the compiler
   -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics
   -ftls-model=initial-exec -fno-plt -fno-semantic-interposition
+  -falign-functions=64  # or where malloc and free happen to lie decides up to a tenth of the time of small blocks
   -fno-builtin  # or a compiler turns our calloc into a call of calloc
   -fasynchronous-unwind-tables  # operator new throws through our frames, profilers unwind them
   -fcf-protection=none -fno-stack-protector

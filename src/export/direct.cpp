@@ -27,12 +27,12 @@ HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
 }
 
 namespace {
-bool has_stats() { return hz::Threads<ThisLine>::options.stats != hz::StatsFormat::kNone; }
+bool has_stats() { return hz::Start<ThisLine>::options.stats != hz::StatsFormat::kNone; }
 
 // Options are read when the heap opens, and a program may end without ever allocating.
 __attribute__((constructor)) void at_start() {
-  hz::Threads<ThisLine>::open();
-  hz::Threads<ThisLine>::hook_forks();
+  hz::Start<ThisLine>::open();
+  hz::Forks<ThisLine>::hook_forks();
   if (has_stats()) hz::os::before_termination(&hz::Stats<ThisLine>::print_interrupted);
 }
 

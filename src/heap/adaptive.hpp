@@ -19,7 +19,7 @@ struct Adaptive {
 
   static constexpr unsigned kDeniedPerTake = 16, kDeniedPerBudget = 256;
   static constexpr std::uint64_t kBusyMicroseconds = 500, kCalmMicroseconds = 50000;  // for so many denials
-  static constexpr std::size_t kAloneShare = 16, kLeastAlone = 256 * kKiB;
+  static constexpr std::size_t kAloneShare = 2, kLeastAlone = 2 * kMiB;
 
   // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
   // of its own now and then, so that what the thread no longer uses does not hold the budget for ever; and the budget
@@ -59,9 +59,10 @@ struct Adaptive {
     const std::size_t share = Source::thread_share(S::global.source);
     const std::size_t budget = share < t.budget ? share : t.budget;
     if (S::global.aided.load(std::memory_order_relaxed)) return budget;
-    // Nobody will take it back.
-    const std::size_t alone = t.lately.most() / kAloneShare;
-    return alone < kLeastAlone || budget < alone ? budget : alone;
+    // Nobody will take it back; and of what is far more than the thread has, nobody could tell whether it is emptied.
+    const std::size_t share_of_most = t.lately.most() / kAloneShare;
+    const std::size_t alone = share_of_most < kLeastAlone ? kLeastAlone : share_of_most;
+    return budget < alone ? budget : alone;
   }
 
   // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the boundary. By

@@ -21,8 +21,8 @@ struct ExitCheck {
 
   static void run() {
     if constexpr (!Line::Guard::kProves) {
-      Threads<Line>::notice_process();
-      if (!Threads<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
+      Forks<Line>::notice_process();
+      if (!Start<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
       if (S::tls.forking || S::tls.inside != 0) return;  // its locks are ours already
       const typename Faults<Line>::Telling telling;
       for (unsigned i = 0; i < kPatience && !took_from_others(); ++i) os::give_way();

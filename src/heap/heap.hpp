@@ -145,7 +145,7 @@ struct Heap {
     if (block == nullptr || !J::plausible(tag, block)) return 0;
     const Bin bin = Route::bin(tag);
     if (bin != kHugeBin) return bin_size(bin);
-    Threads<Line>::notice_process();
+    Forks<Line>::notice_process();
     return H::usable_size(block);
   }
 
@@ -157,7 +157,7 @@ struct Heap {
   }
 
   static bool trim(std::size_t pad) {
-    if (!Threads<Line>::open()) return false;
+    if (!Start<Line>::open()) return false;
     Threads<Line>::collect_leftovers();
     Revocation<Line>::revoke_others();
     Entered here;
@@ -239,7 +239,7 @@ struct Heap {
   static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     Entered here;
     Thread& t = here.thread();
-    if (!Threads<Line>::is_open()) return nullptr;
+    if (!Start<Line>::is_open()) return nullptr;
     void* block = nullptr;
     if (bin == kHugeBin) {
       block = H::allocate(t, size, alignment, zeroed);
@@ -269,7 +269,7 @@ struct Heap {
   }
   static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, unsigned slack) {
     if (bin == kHugeBin) {
-      Threads<Line>::notice_process();
+      Forks<Line>::notice_process();
       return H::fits(block, size, slack != kExact);
     }
     const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);

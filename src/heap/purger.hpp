@@ -42,7 +42,7 @@ struct Purger {
 
   HZ_COLD static void start() {
     typename S::Global& g = S::global;
-    if (!Threads<Line>::options.background || S::tls.forking || S::tls.heap == &S::shared) return;
+    if (!Start<Line>::options.background || S::tls.forking || S::tls.heap == &S::shared) return;
     if (os::milliseconds() < g.purger_not_before.load(std::memory_order_relaxed)) return;
     std::uint32_t expected = S::kNoPurger;
     // Acquire: pairs with ended().

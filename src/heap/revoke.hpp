@@ -15,7 +15,7 @@
 // count tells afterwards what the operation did. The outbox has a flag of its own.
 #pragma once
 
-#include "heap/thread.hpp"
+#include "heap/fork.hpp"
 
 namespace hz {
 

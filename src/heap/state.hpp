@@ -212,7 +212,7 @@ struct State {
     unsigned exit_key = 0;
     bool has_exit_key = false;
     bool forked = false;  // this process is the child of one that had a heap
-    // What is not kThisProcess for a child that no fork hook was called for: see Threads::cut_off.
+    // What is not kThisProcess for a child that no fork hook was called for: see Forks::cut_off.
     std::atomic<std::atomic<std::uint32_t>*> process{&always};
     unsigned spares = 0;  // length of `spare`
     std::atomic<bool> fork_hooked{false};

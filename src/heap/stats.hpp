@@ -6,7 +6,7 @@
 #pragma once
 
 #include "hakozuna/hakozuna.h"
-#include "heap/thread.hpp"
+#include "heap/fork.hpp"
 
 namespace hz {
 
@@ -29,13 +29,13 @@ struct Stats {
   static void print_last() {
     os::LongMessage m;
     Patience endless;
-    compose(m, Threads<Line>::options.stats, endless).send_as_statistics();
+    compose(m, Start<Line>::options.stats, endless).send_as_statistics();
   }
   // In a signal handler, wherever it interrupted the thread.
   static void print_interrupted() {
     os::LongMessage m;
     Patience short_one = {.milliseconds = kPatience};
-    compose(m, Threads<Line>::options.stats, short_one).send_as_statistics();
+    compose(m, Start<Line>::options.stats, short_one).send_as_statistics();
   }
 
  private:

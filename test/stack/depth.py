@@ -20,7 +20,7 @@ ENTRIES = [
     r"malloc|free|calloc|realloc|reallocarray|reallocf|memalign|aligned_alloc|posix_memalign|valloc|pvalloc",
     r"free_sized|free_aligned_sized|malloc_usable_size|cfree|__libc_\w+|hz_(?!stats)\w+",
     r"operator (new|delete)(\[\])?\(.*\)",
-    r"hz::Threads<.*>::(on_thread_exit|on_fork|after_fork|in_child)\(.*\)",
+    r"hz::(Threads<.*>::on_thread_exit|Forks<.*>::(on_fork|after_fork|in_child))\(.*\)",
 ]
 LEAST_ENTRIES = 40
 

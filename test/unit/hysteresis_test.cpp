@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include <algorithm>
 
 #include "contract/retain_boxes.hpp"
@@ -160,7 +163,25 @@ TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
   EXPECT_TRUE(Hysteresis::may_purge(g)) << "a purger looks after it";
 }
 
-TEST(Hysteresis, LooseSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
+// Slow enough for the rate, but again and again.
+TEST(Hysteresis, WhoEmptiesItselfADozenTimesInARowIsHeldOffThen) {
+  Alone<Hysteresis> g;
+  constexpr std::size_t kAll = 64 * kMiB;
+  const auto wait = std::chrono::microseconds(kAll / Hysteresis::kBytesPerMicrosecond + 2000);
+  unsigned times = 0;
+  for (; times < 100 && Hysteresis::may_purge(g); ++times) {
+    g.slots_out(kAll);
+    g.slots_returned(kAll, 64);
+    Hysteresis::purged(g, kAll);
+    std::this_thread::sleep_for(wait);
+  }
+  EXPECT_GE(times, Hysteresis::kTurns);
+  EXPECT_LT(times, 100u);
+  std::this_thread::sleep_for(std::chrono::microseconds(kAll / Hysteresis::kTurningBytesPerMicrosecond));
+  EXPECT_TRUE(Hysteresis::may_purge(g)) << "later";
+}
+
+TEST(Hysteresis, WaitingSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   Alone<Hysteresis> g;
   Hysteresis::set_purger(g, true);
   g.slots_out(100 * kMiB);

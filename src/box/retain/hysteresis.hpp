@@ -21,7 +21,8 @@
 // freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the largest block of up to
 // kMostBlock that was freed: a program turns such blocks over without page faults (the same rule as the C library's
 // dynamic M_TRIM_THRESHOLD). Nor does it give back faster than kBytesPerMicrosecond: whoever frees faster than that
-// never wrote what he had, and would pay for the pages alone. The same holds where live has not come near half of
+// never wrote what he had, and would pay for the pages alone; nor, after kTurns times all that it had, faster than
+// kTurningBytesPerMicrosecond, which costs a twentieth of its time. The same holds where live has not come near half of
 // recent for kQuietMilliseconds, with the usual floor.
 #pragma once
 
@@ -39,8 +40,9 @@ struct UsualFootprint {
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
   static constexpr std::size_t kAloneFloor = kMiB;
-  static constexpr std::size_t kBlocks = 2;                  // so many of the largest; 0: none
-  static constexpr std::size_t kBytesPerMicrosecond = 2560;  // half of what a core writes to new pages; 0: any
+  static constexpr std::size_t kBlocks = 2;  // so many of the largest; 0: none
+  // Half of what a core writes to new pages; and what it does that empties itself kTurns times in a row. 0: any.
+  static constexpr std::size_t kBytesPerMicrosecond = 2560, kTurningBytesPerMicrosecond = 128, kTurns = 12;
 };
 
 template <class Footprint>
@@ -63,13 +65,27 @@ struct BasicHysteresis : Footprint {
     } seen;
   };
 
+  // Bytes that come with time, at a rate, up to so many that are saved up. (A token bucket.)
+  class Allowance {
+   public:
+    bool is_left(std::uint64_t now) const { return now >= spent_until_.load(std::memory_order_relaxed); }
+    void spend(std::uint64_t now, std::size_t bytes, std::size_t saved_up, std::size_t per_microsecond) {
+      const std::uint64_t most = saved_up / per_microsecond;
+      const std::uint64_t then = spent_until_.load(std::memory_order_relaxed);
+      spent_until_.store((then + most > now ? then : now - most) + bytes / per_microsecond, std::memory_order_relaxed);
+    }
+
+   private:
+    std::atomic<std::uint64_t> spent_until_{0};  // microseconds
+  };
+
   struct Global {
     // Settings, and what seldom changes: every crossing reads them.
     alignas(kCacheLine) std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
     std::atomic<std::size_t> floor{Footprint::kFloor}, alone_floor{Footprint::kAloneFloor};
-    std::atomic<std::size_t> largest{0};             // block that was freed
-    std::atomic<bool> has_purger{false};             // at work
-    std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
+    std::atomic<std::size_t> largest{0};  // block that was freed
+    std::atomic<bool> has_purger{false};  // at work
+    Allowance written, turned;            // to purge; while there is none
     // Sums, and what they were.
     alignas(kCacheLine) std::atomic<std::size_t> out{0};
     std::atomic<std::size_t> waiting{0}, bins{0}, peak{0};
@@ -134,12 +150,12 @@ struct BasicHysteresis : Footprint {
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
   static bool may_wait(const Global& g, const PerThread& t, std::size_t slot) {
-    if (!has_purger(g) && emptied(t)) return false;  // nobody would put it back
+    if (empties_itself(g, t)) return false;  // nobody would put it back
     const std::size_t waiting = waiting_bytes(t);
     return waiting <= spare(g, t) / (slot <= kSmall && waiting > kFreelyWaiting ? 16 : 2);
   }
   static bool must_go(const Global& g, const PerThread& t) {
-    return waiting_bytes(t) > spare(g, t) || (!has_purger(g) && emptied(t));
+    return waiting_bytes(t) > spare(g, t) || empties_itself(g, t);
   }
   static std::size_t dirty_limit(const Global& g, const PerThread& t) {
     const std::size_t all = spare(g, t);
@@ -149,16 +165,16 @@ struct BasicHysteresis : Footprint {
   static std::size_t dirty_target(const Global& g, const PerThread& t) { return dirty_limit(g, t) / 4 * 3; }
   static bool may_purge(const Global& g) {
     if (Footprint::kBytesPerMicrosecond == 0 || has_purger(g)) return true;
-    return os::microseconds() >= g.purge_not_before.load(std::memory_order_relaxed);
+    const std::uint64_t now = os::microseconds();
+    return g.written.is_left(now) && g.turned.is_left(now);
   }
   static void purged(Global& g, std::size_t bytes) {
     if constexpr (Footprint::kBytesPerMicrosecond != 0) {
       if (has_purger(g)) return;
       // All that the program had may go at once, if it had it for as long as that takes.
-      const std::uint64_t now = os::microseconds(), most = peak_bytes(g) / Footprint::kBytesPerMicrosecond;
-      const std::uint64_t then = g.purge_not_before.load(std::memory_order_relaxed);
-      g.purge_not_before.store((then + most > now ? then : now - most) + bytes / Footprint::kBytesPerMicrosecond,
-                               std::memory_order_relaxed);
+      const std::uint64_t now = os::microseconds();
+      g.written.spend(now, bytes, peak_bytes(g), Footprint::kBytesPerMicrosecond);
+      g.turned.spend(now, bytes, peak_bytes(g) * Footprint::kTurns, Footprint::kTurningBytesPerMicrosecond);
     }
   }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
@@ -191,6 +207,10 @@ struct BasicHysteresis : Footprint {
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:
+  // Without a purger; who does so again and again keeps what is put back all the same.
+  static bool empties_itself(const Global& g, const PerThread& t) {
+    return !has_purger(g) && emptied(t) && g.turned.is_left(os::microseconds());
+  }
   static constexpr unsigned kEntriesPerLook = 16;
   // What threads have counted and not folded: a quarter of recent all together, and so much each.
   static constexpr std::size_t kUnfoldedShare = 4, kUnfoldedMost = kMiB;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forks, and children that no hook was called for: how a child process gets a heap that is whole, and what it does with
+// the states of the threads that it does not have. Called by the C library's fork hooks, and on every way to a lock,
+// where it costs two loads.
+#pragma once
+
+#include "heap/thread.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Forks {
+  using S = State<Line>;
+  using T = Threads<Line>;
+  using Thread = typename S::Thread;
+  using Hold = typename S::Hold;
+
+  // On every way to a lock. A child of clone(2) or _Fork(3) finds out here that it is one: no hook was called, and our
+  // purger, if it had one, may have been anywhere.
+  HZ_INLINE static void notice_process() {
+    if (HZ_LIKELY(process_word().load(std::memory_order_relaxed) == kThisProcess) || S::tls.forking) return;
+    cut_off();
+  }
+
+  // As early as can be: a handler that is registered before ours runs while ours are at work.
+  static void hook_forks() {
+    if (!S::global.fork_hooked.exchange(true, std::memory_order_relaxed))
+      os::set_fork_hooks(&on_fork, &after_fork, &in_child);
+  }
+
+ private:
+  // Acquire: pairs with Start::build(), which others may be at.
+  HZ_INLINE static std::atomic<std::uint32_t>& process_word() {
+    return *S::global.process.load(std::memory_order_acquire);
+  }
+  static constexpr std::uint32_t kAnotherProcess = 0, kThisProcess = S::kThisProcess, kBeingMended = 2;
+
+  // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every structure whole.
+  // Other threads' hot paths run on; each of their stores leaves their bins whole as well. Other fork handlers run
+  // between ours and may allocate: this thread passes through the locks that it holds.
+  static void on_fork() {
+    S::global.threads_lock.lock();
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
+    S::shared.lock.lock();
+    S::purger_state.lock.lock();
+    S::tls.forking = true;
+  }
+  static void after_fork() {
+    S::tls.forking = false;
+    S::purger_state.lock.unlock();
+    S::shared.lock.unlock();
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
+    S::global.threads_lock.unlock();
+  }
+  static void in_child() {
+    typename S::Global& g = S::global;
+    // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
+    Line::Source::free_locks(g.source);
+    begin_process(g);
+    after_fork();
+    const Hold hold(g.threads_lock);
+    leave_others_behind(g);
+  }
+  static void begin_process(typename S::Global& g) {
+    g.purger.store(S::kNoPurger, std::memory_order_relaxed);
+    g.forked = true;
+    g.aided.store(false, std::memory_order_relaxed);
+    Line::Retain::set_purger(g.retain, false);
+    // Release: pairs with cut_off().
+    process_word().store(kThisProcess, std::memory_order_release);
+  }
+  static void leave_others_behind(typename S::Global& g) {
+    for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
+      next = t->next;
+      if (t != S::tls.heap) leave_behind(g, *t);
+    }
+  }
+  // For a thread to come, or for trim.
+  static void leave_behind(typename S::Global& g, Thread& t) {
+    Line::Exchange::finish(S::shelves.exchange, t.exchange);
+    T::delist(g, t);
+    Line::Retain::fold(g.retain, t.retain);
+    t.alive = false;
+    t.local.set(nullptr);
+    t.next = g.orphans;
+    g.orphans = &t;
+  }
+
+  // The child that notice_process() finds. Nothing but its own thread is in it, and it is at no boundary. A lock that
+  // is held tells what another thread was at: that is counted again, or what is free there is lost to this process. No
+  // block that the program has is touched.
+  HZ_COLD static void cut_off() {
+    typename S::Global& g = S::global;
+    std::uint32_t expected = kAnotherProcess;
+    // Acquire and release: threads that the child began before wait for the one that comes first.
+    if (!process_word().compare_exchange_strong(expected, kBeingMended, std::memory_order_acquire)) {
+      while (process_word().load(std::memory_order_acquire) != kThisProcess) os::give_way();
+      return;
+    }
+    g.threads_lock.reset();
+    Line::Source::make_whole(g.source);
+    Line::Pool::make_whole(S::shelves.pool, [&](auto visit) { Line::Source::for_each_row(g.source, visit); });
+    Line::Exchange::make_whole(S::shelves.exchange, g.owners.end());
+    for (Thread* t : {&S::shared, &S::purger_state}) {
+      if (!t->lock.reset()) continue;
+      ::new (static_cast<void*>(t)) Thread;
+      T::join_nobodys(*t);
+    }
+    for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
+      next = t->next;
+      const bool held = t->lock.reset();
+      if (t == S::tls.heap) {
+        if (held) recover(*t);
+      } else if (held) {
+        T::delist(g, *t);  // at the boundary, or revoked at that moment: what it cached is lost
+      } else {
+        leave_behind(g, *t);
+      }
+    }
+    begin_process(g);
+  }
+  // This thread's state, while the purger took its cache away: what it deferred may be half sent.
+  static void recover(Thread& t) {
+    t.exchange = {};
+    Line::Exchange::join(t.exchange, S::shelves.exchange);
+    t.revoked.set(true);
+  }
+};
+
+}  // namespace hz

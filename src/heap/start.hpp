@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The heap's start: what is asked of the system and of the environment, once, by whoever comes first. Called by a
+// thread's birth and by those who need a heap without one; a load afterwards.
+#pragma once
+
+#include "heap/options.hpp"
+#include "heap/tables.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Threads;
+
+template <class Line>
+struct Start {
+  using S = State<Line>;
+  using Hold = typename S::Hold;
+
+  static inline constinit Options options;
+
+  static bool is_open() { return S::global.open.load(std::memory_order_relaxed); }
+
+  // Whether the heap exists; the first caller builds it. False if not even a small arena can be had.
+  static bool open() {
+    // Acquire: pairs with the store in build(); what was built is visible.
+    return HZ_LIKELY(S::global.open.load(std::memory_order_acquire)) || build();
+  }
+
+ private:
+  // All that is ever asked of the system is asked here: later a program may have forbidden itself to ask (doc/life.md,
+  // "System calls").
+  HZ_COLD static bool build() {
+    typename S::Global& g = S::global;
+    const Hold hold(g.threads_lock);
+    if (g.open.load(std::memory_order_relaxed)) return true;
+    options = Options::read();
+    os::prefer_huge_pages(options.huge_pages);
+    os::Lock::know_processors(os::usable_cpus());
+    if (options.background) os::prepare_barrier();
+    if (void* page = os::map_wiped_on_fork()) {
+      auto* const word = static_cast<std::atomic<std::uint32_t>*>(page);
+      word->store(S::kThisProcess, std::memory_order_relaxed);
+      g.process.store(word, std::memory_order_release);  // pairs with Forks::process_word()
+    }
+    if (!Tables<Line>::open(g)) return false;
+    Threads<Line>::join_nobodys(S::shared);
+    Threads<Line>::join_nobodys(S::purger_state);
+    apply_options();
+    g.has_exit_key = os::create_exit_hook(&Threads<Line>::on_thread_exit, &g.exit_key);
+    Tables<Line>::open_route(g);
+    // Release: pairs with open().
+    g.open.store(true, std::memory_order_release);
+    return true;
+  }
+
+  static void apply_options() {
+    typename S::Global& g = S::global;
+    g.counting.store(options.stats != StatsFormat::kNone, std::memory_order_relaxed);
+    if (options.stats != StatsFormat::kNone) os::keep_error_stream();
+    if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
+    apply_preset();
+    Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
+    Line::Retain::set(g.retain, {.percent = options.retain});
+    if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
+  }
+
+  static void apply_preset() {
+    typename S::Global& g = S::global;
+    if (options.preset[0] == 0) return;
+    if constexpr (requires { Line::kPresets; }) {
+      for (const Preset& preset : Line::kPresets) {
+        if (std::string_view(preset.name) != options.preset) continue;
+        if (options.thread_cache == 0) g.thread_budget.store(preset.thread_cache, std::memory_order_relaxed);
+        Line::Retain::set(g.retain, {.percent = options.retain == 0 ? preset.retain : 0, .floor = preset.floor});
+        return;
+      }
+    }
+    os::Message message;
+    message.text("hz: warning: line ").text(Line::kName).text(" has no preset ").text(options.preset).text("\n").send();
+  }
+};
+
+}  // namespace hz
