@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of aligned64k: an iteration allocates one aligned block, writes its first and last byte, and frees it.
-// Run by the blocks family, and by a unit test with an allocator that keeps books.
+// The workload of aligned64k: an iteration allocates one aligned block, writes its first and last byte, and
+// frees it. Run by the blocks family, and by a unit test with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>

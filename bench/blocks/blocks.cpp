@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lanes of aligned and large blocks, and of blocks that pass from one producer to one consumer: which loop runs on
-// which thread.
+// The lanes of aligned and large blocks, and of blocks that pass from one producer to one consumer: which
+// loop runs on which thread.
 #include "blocks/blocks.hpp"
 
 #include <cstddef>
@@ -51,7 +51,9 @@ struct alignas(64) PipeWorker {
   SpscRing& queue;
   bool producer;
   Tally tally{};
-  void timed() { tally = producer ? produce<SystemAllocator>(shape, queue) : consume<SystemAllocator>(queue); }
+  void timed() {
+    tally = producer ? produce<SystemAllocator>(shape, queue) : consume<SystemAllocator>(queue);
+  }
   void untimed() {}
 };
 
@@ -89,7 +91,8 @@ void run_large(const Run& run, Record& record) {
   auto* workers = memory.take<LargeWorker>(run.threads);
   void** slots = memory.take<void*>(std::size_t{run.threads} * shape.slots);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i) LargeWorker{shape, make_random<Mode::kFair>(run.seed, i), slots + std::size_t{i} * shape.slots};
+    new (workers + i)
+        LargeWorker{shape, make_random<Mode::kFair>(run.seed, i), slots + std::size_t{i} * shape.slots};
   }
   run_counted_crew(run, memory, workers, record);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of realloc_grow: a block grows by `growth_percent` a step from `min_size` to `max_size`, is freed, and
-// starts again. An iteration is one step. After each step the first and the last byte of what was there before are
-// checked, and every page that was gained is written, as by a program that fills its buffer. Run by the blocks family,
-// and by a unit test with an allocator that keeps books.
+// The workload of realloc_grow: a block grows by `growth_percent` a step from `min_size` to `max_size`, is
+// freed, and starts again. An iteration is one step. After each step the first and the last byte of what was
+// there before are checked, and every page that was gained is written, as by a program that fills its buffer.
+// Run by the blocks family, and by a unit test with an allocator that keeps books.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lanes of aligned and large blocks, and of blocks that pass from one producer to one consumer. Part of the
-// catalogue of `lane`. `workload` names the loop in this folder that a lane runs; its header says what the numbers
-// mean.
+// The lanes of aligned and large blocks, and of blocks that pass from one producer to one consumer. Part of
+// the catalogue of `lane`. `workload` names the loop in this folder that a lane runs; its header says what
+// the numbers mean.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ constexpr Lane pipe_lane(std::string_view name, std::uint64_t size, std::uint64_
           .definition = {{"workload", "pipe"}, {"size", size}, {"queue", 1'024}, {"iterations", iterations}}};
 }
 
-constexpr Lane large_lane(std::string_view name, std::uint64_t min_size, std::uint64_t max_size, std::uint64_t slots,
-                          std::uint64_t iterations) {
+constexpr Lane large_lane(std::string_view name, std::uint64_t min_size, std::uint64_t max_size,
+                          std::uint64_t slots, std::uint64_t iterations) {
   return {.name = name,
           .family = "blocks",
           .definition = {{"workload", "large"},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of the large_* lanes: few live blocks, each drawn slot freed if it is occupied, else filled. Sizes are
-// log-uniform. One byte of each page of the first `written` bytes and the last byte
-// are written. Run by the blocks family, and by a unit test with an allocator that keeps books.
+// The workload of the large_* lanes: few live blocks, each drawn slot freed if it is occupied, else filled.
+// Sizes are log-uniform. One byte of each page of the first `written` bytes and the last byte are written.
+// Run by the blocks family, and by a unit test with an allocator that keeps books.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of remote64k and pipe_64: one thread allocates every block, another one frees it, and a bounded queue
-// is between them. Neither ever does the other's work: the producer waits while the queue is full, the consumer while
-// it is empty, both by yielding. Run by the blocks family, and by a unit test with an allocator that keeps books.
+// The workload of remote64k and pipe_64: one thread allocates every block, another one frees it, and a
+// bounded queue is between them. Neither ever does the other's work: the producer waits while the queue is
+// full, the consumer while it is empty, both by yielding. Run by the blocks family, and by a unit test with
+// an allocator that keeps books.
 #pragma once
 
 #include <sched.h>

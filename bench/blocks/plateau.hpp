@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of rss_plateau: every round allocates all blocks and writes to each of their pages, then frees them all
-// in the same order. How much stays resident round by round is what the lane is about, so `observe` is called after
-// every phase. Run by the blocks family, and by a unit test with an allocator that keeps books.
+// The workload of rss_plateau: every round allocates all blocks and writes to each of their pages, then frees
+// them all in the same order. How much stays resident round by round is what the lane is about, so `observe`
+// is called after every phase. Run by the blocks family, and by a unit test with an allocator that keeps
+// books.
 #pragma once
 
 #include <cstddef>

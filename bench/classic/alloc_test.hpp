@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of alloc_test, after the allocator test of ITHare: many blocks in a table, of which few live shortly and
-// many live long. Four of five draws hit the same fifth of the slots, and so on within it (Pareto). An empty slot gets
-// a block that is written as a whole; the block of an occupied one is read, a byte of each cache line, and freed.
-// Threads have nothing in common. Run by the classic family, and by a unit test with an allocator that keeps books.
+// The workload of alloc_test, after the allocator test of ITHare: many blocks in a table, of which few live
+// shortly and many live long. Four of five draws hit the same fifth of the slots, and so on within it
+// (Pareto). An empty slot gets a block that is written as a whole; the block of an occupied one is read, a
+// byte of each cache line, and freed. Threads have nothing in common. Run by the classic family, and by a
+// unit test with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,8 @@ struct SizedBlock {
   std::size_t size;
 };
 
-// 79.5 % of the slots drawn are in the first fifth: for u uniform in [0, 1), u^7 < 0.2 has the probability 0.2^(1/7).
+// 79.5 % of the slots drawn are in the first fifth: for u uniform in [0, 1), u^7 < 0.2 has the probability
+// 0.2^(1/7).
 inline std::uint32_t pareto_slot(Xorshift64Star& random, std::uint32_t slots) {
   const std::uint64_t u = random.next() >> 32;
   const std::uint64_t u2 = u * u >> 32;

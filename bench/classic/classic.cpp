@@ -71,8 +71,8 @@ void run_xmalloc_test(const Run& run, Record& record) {
     const XmallocRole role = run.threads == 1 ? XmallocRole::kBoth
                              : i < producers  ? XmallocRole::kProducer
                                               : XmallocRole::kConsumer;
-    new (workers + i)
-        XmallocWorker{XmallocTest<SystemAllocator>(shape, queue), make_random<Mode::kFair>(run.seed, i), role};
+    new (workers + i) XmallocWorker{XmallocTest<SystemAllocator>(shape, queue),
+                                    make_random<Mode::kFair>(run.seed, i), role};
   }
   run_counted_crew(run, memory, workers, record);
   record.ring_high_water = std::uint64_t{queue.high_water()} * (shape.batch + 1);
@@ -97,7 +97,8 @@ void run_shbench(const Run& run, Record& record) {
   for (unsigned i = 0; i < threads; ++i) new (rings + i) SpscRing(entries + i * entries_each, entries_each);
   for (unsigned i = 0; i < threads; ++i) {
     SpscRing& receive = rings[(i + threads - 1) % threads];
-    new (workers + i) ShbenchWorker{Shbench<SystemAllocator>(shape, slots + i * shape.blocks(), rings[i], receive)};
+    new (workers + i)
+        ShbenchWorker{Shbench<SystemAllocator>(shape, slots + i * shape.blocks(), rings[i], receive)};
   }
   run_counted_crew(run, memory, workers, record);
   for (unsigned i = 0; i < threads; ++i) {
@@ -138,8 +139,8 @@ void run_redis(const Run& run, Record& record) {
   auto* workers = memory.take<RedisWorker>(run.threads);
   auto* keys = memory.take<RedisText>(std::size_t{run.threads} * shape.keys);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i) RedisWorker{
-        RedisStore<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i), keys + std::size_t{i} * shape.keys)};
+    new (workers + i) RedisWorker{RedisStore<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i),
+                                                              keys + std::size_t{i} * shape.keys)};
   }
   run_counted_crew(run, memory, workers, record);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of cache_scratch and cache_thrash, after Berger et al., "Hoard" (2000): each thread allocates a small
-// block, adds to each of its bytes `writes` times, frees it, and so on. That is slow when blocks of several threads
-// share a cache line: because the allocator cut a line up among threads (active false sharing, cache_thrash), or
-// because it gives a thread the block that it freed, which was allocated by another thread beside those of others
-// (passive, cache_scratch: the first thread allocates a block for each, and each begins by freeing its own). Run by the
-// classic family, and by a unit test with an allocator that keeps books.
+// The workload of cache_scratch and cache_thrash, after Berger et al., "Hoard" (2000): each thread allocates
+// a small block, adds to each of its bytes `writes` times, frees it, and so on. That is slow when blocks of
+// several threads share a cache line: because the allocator cut a line up among threads (active false
+// sharing, cache_thrash), or because it gives a thread the block that it freed, which was allocated by
+// another thread beside those of others (passive, cache_scratch: the first thread allocates a block for each,
+// and each begins by freeing its own). Run by the classic family, and by a unit test with an allocator that
+// keeps books.
 #pragma once
 
 #include <cstddef>

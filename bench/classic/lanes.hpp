@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The programs that allocators have been compared by for decades, written anew from their published descriptions. Part
-// of the catalogue of `lane`. `workload` names the loop in this folder that a lane runs; its header says what the
-// numbers mean. All but the larson lanes run for a number of iterations per thread.
+// The programs that allocators have been compared by for decades, written anew from their published
+// descriptions. Part of the catalogue of `lane`. `workload` names the loop in this folder that a lane runs;
+// its header says what the numbers mean. All but the larson lanes run for a number of iterations per thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace hz::bench {
 
-constexpr Lane larson_lane(std::string_view name, std::uint64_t min_size, std::uint64_t max_size, std::uint64_t slots) {
+constexpr Lane larson_lane(std::string_view name, std::uint64_t min_size, std::uint64_t max_size,
+                           std::uint64_t slots) {
   return {.name = name,
           .family = "classic",
           .definition = {{"workload", "larson"},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of the larson lanes, after Larson and Krishnan, "Memory Allocation for Long-Running Server Applications"
-// (1998): a server whose threads come and go while its blocks live on. A thread replaces random blocks of a table,
-// `rounds` times as many as there are slots, then ends and leaves the table to a new thread, which so frees blocks of
-// threads that are no more. This goes on in every table until the time is up. Run by the classic family, and by a unit
-// test with an allocator that keeps books.
+// The workload of the larson lanes, after Larson and Krishnan, "Memory Allocation for Long-Running Server
+// Applications" (1998): a server whose threads come and go while its blocks live on. A thread replaces random
+// blocks of a table, `rounds` times as many as there are slots, then ends and leaves the table to a new
+// thread, which so frees blocks of threads that are no more. This goes on in every table until the time is
+// up. Run by the classic family, and by a unit test with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,8 @@ class Larson {
 
   // What one thread does. False when it stopped before the end because the time was up.
   bool generation(std::uint64_t deadline_ns) {
-    const LarsonShape shape = shape_;  // copies: the allocator is opaque, so members would be loaded after every call
+    const LarsonShape shape =
+        shape_;  // copies: the allocator is opaque, so members would be loaded after every call
     Xorshift64Star random = random_;
     void** const slots = slots_;
     Caller<Allocator> caller;

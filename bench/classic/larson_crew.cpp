@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads of a larson lane. A crew's worker is the first and the last thread of its table; between them it makes
-// one new thread after the other and waits for it, so as many threads run at a time as the run has, and they all are
-// alive at the moment `idle`. The first worker also notes the resident set, twice a second, between two generations.
+// The threads of a larson lane. A crew's worker is the first and the last thread of its table; between them
+// it makes one new thread after the other and waits for it, so as many threads run at a time as the run has,
+// and they all are alive at the moment `idle`. The first worker also notes the resident set, twice a second,
+// between two generations.
 #include "classic/larson_crew.hpp"
 
 #include <pthread.h>
@@ -71,9 +72,10 @@ void run_larson(const Run& run, Record& record) {
   void** slots = memory.take<void*>(std::size_t{run.threads} * shape.slots);
   Mapping stacks(run.threads * kStackBytes, false);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i) LarsonWorker{
-        Larson<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i), slots + std::size_t{i} * shape.slots),
-        shape.nanoseconds, stacks.data() + i * kStackBytes, i == 0 ? &record : nullptr};
+    new (workers + i)
+        LarsonWorker{Larson<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i),
+                                             slots + std::size_t{i} * shape.slots),
+                     shape.nanoseconds, stacks.data() + i * kStackBytes, i == 0 ? &record : nullptr};
   }
   run_counted_crew(run, memory, workers, record);
   record.stacks_kib += stacks.resident_kib();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of the redis_synthetic lanes: what the commands of a key-value server ask of its allocator, without the
-// server. Every thread has a store of its own: `keys` values, all set in the beginning, and one list. An iteration is
-// one command, drawn by the percentages of the lane:
+// The workload of the redis_synthetic lanes: what the commands of a key-value server ask of its allocator,
+// without the server. Every thread has a store of its own: `keys` values, all set in the beginning, and one
+// list. An iteration is one command, drawn by the percentages of the lane:
 //   SET     a new value is formatted, put under a random key, and the old one freed
 //   GET     the value of a random key is copied into a reply, which is then freed
-//   LPUSH   a new value is formatted and put in front of the list, in a node of its own; a list of `list` values is
+//   LPUSH   a new value is formatted and put in front of the list, in a node of its own; a list of `list`
+//   values is
 //           deleted before
-//   LPOP    the first value of the list is copied into a reply, which is then freed, and so are value and node; a list
+//   LPOP    the first value of the list is copied into a reply, which is then freed, and so are value and
+//   node; a list
 //           found empty is first filled with `list` / 2 values
 // Run by the classic family, and by a unit test with an allocator that keeps books.
 #pragma once
@@ -33,7 +35,8 @@ struct RedisShape {
         get_below(set_below + run.number("get_percent")),
         lpush_below(get_below + run.number("lpush_percent")),
         iterations(run.iterations()) {
-    if (lpush_below + run.number("lpop_percent") != 100) fail("the shares of the commands are not 100 percent");
+    if (lpush_below + run.number("lpop_percent") != 100)
+      fail("the shares of the commands are not 100 percent");
   }
 
   std::uint32_t min_size;  // of a value; at least 16

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of sh6bench and sh8bench, after the stress tests of MicroQuill: arrays are filled with blocks of a fixed
-// distribution of sizes and freed partly in the order of allocation, partly in reverse. An iteration is one sweep:
-//   fill     sizes min..max, then min..max/2, then min..max/3, ... and at last min: size s comes max / s times
-//   free     of each three neighbours in the array the first ones in the order of allocation, then the second ones in
-//            reverse order; the third ones (`last_third`) either live until their place is filled again (sh6bench), or
-//            are freed by the next thread (sh8bench)
+// The workload of sh6bench and sh8bench, after the stress tests of MicroQuill: arrays are filled with blocks
+// of a fixed distribution of sizes and freed partly in the order of allocation, partly in reverse. An
+// iteration is one sweep:
+//   fill     sizes min..max, then min..max/2, then min..max/3, ... and at last min: size s comes max / s
+//   times free     of each three neighbours in the array the first ones in the order of allocation, then the
+//   second ones in
+//            reverse order; the third ones (`last_third`) either live until their place is filled again
+//            (sh6bench), or are freed by the next thread (sh8bench)
 // Run by the classic family, and by a unit test with an allocator that keeps books.
 #pragma once
 
@@ -88,7 +90,8 @@ class Shbench {
     slots_[i] = nullptr;
   }
 
-  // Goes on freeing what arrives while the next thread's ring is full: it may be waiting for this thread to do so.
+  // Goes on freeing what arrives while the next thread's ring is full: it may be waiting for this thread to
+  // do so.
   void send_last_third(Caller<Allocator>& caller) {
     for (std::size_t i = 2; i < blocks_; i += 3) {
       while (!send_.push(slots_[i])) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workload of xmalloc_test, after Lever and Boreham: producers allocate batches of blocks, consumers free them, so
-// no thread ever frees what it allocated. One queue is between all of them; a batch is itself a block of the allocator.
-// Of T threads the first (T + 1) / 2 are producers; a single thread consumes each batch that it has produced. An
-// iteration is one batch of one producer. Run by the classic family, and by a unit test with an allocator that keeps
-// books.
+// The workload of xmalloc_test, after Lever and Boreham: producers allocate batches of blocks, consumers free
+// them, so no thread ever frees what it allocated. One queue is between all of them; a batch is itself a
+// block of the allocator. Of T threads the first (T + 1) / 2 are producers; a single thread consumes each
+// batch that it has produced. An iteration is one batch of one producer. Run by the classic family, and by a
+// unit test with an allocator that keeps books.
 #pragma once
 
 #include <pthread.h>
@@ -108,7 +108,8 @@ class XmallocTest {
     Caller<Allocator> caller;
     for (std::uint64_t i = 0; i < shape_.iterations; ++i) {
       Batch* batch = make(caller, random);
-      for (std::uint32_t sent = 0; sent <= shape_.batch; ++sent) caller.sent();  // the batch itself travels, too
+      for (std::uint32_t sent = 0; sent <= shape_.batch; ++sent)
+        caller.sent();  // the batch itself travels, too
       queue_.push(batch);
     }
     queue_.end_producer();

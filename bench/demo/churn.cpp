@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demonstration: threads churn through blocks of mixed sizes, hand some of them to each other to be freed there,
-// and at the end free everything and stay alive. Run by `hz run` without a program, with and without us in turn:
+// The demonstration: threads churn through blocks of mixed sizes, hand some of them to each other to be freed
+// there, and at the end free everything and stay alive. Run by `hz run` without a program, with and without
+// us in turn:
 //   hz-demo system|LINE [SECONDS]
-// The first argument says which allocator must be serving the process; under any other it refuses to run, so that no
-// result can carry the wrong name. Prints one line: ops_per_s=… peak_kib=… after_kib=…
+// The first argument says which allocator must be serving the process; under any other it refuses to run, so
+// that no result can carry the wrong name. Prints one line: ops_per_s=… peak_kib=… after_kib=…
 #include <dlfcn.h>
 
 #include <atomic>
@@ -28,7 +29,8 @@ constexpr unsigned kHandOverPercent = 25;
 constexpr unsigned kOpsPerClockLook = 256;
 constexpr std::size_t kPage = 4096;
 
-// A block tells its size and carries a mark at both ends, so that an allocator that mixes up blocks is found out.
+// A block tells its size and carries a mark at both ends, so that an allocator that mixes up blocks is found
+// out.
 struct Block {
   std::size_t size;
   std::uintptr_t mark;
@@ -75,8 +77,9 @@ Block* make_block(std::size_t size) {
 
 void free_block(Block* block) {
   if (block == nullptr) return;
-  const bool intact = block->mark == ~reinterpret_cast<std::uintptr_t>(block) &&
-                      (block->size <= sizeof(Block) || *last_byte(block) == static_cast<unsigned char>(block->size));
+  const bool intact =
+      block->mark == ~reinterpret_cast<std::uintptr_t>(block) &&
+      (block->size <= sizeof(Block) || *last_byte(block) == static_cast<unsigned char>(block->size));
   if (!intact) {
     std::fputs("hz-demo: a block was overwritten by somebody else\n", stderr);
     std::abort();
@@ -84,9 +87,10 @@ void free_block(Block* block) {
   std::free(block);
 }
 
-// Churns until the deadline; returns the number of calls of malloc and free. Everything is freed at the end but for
-// what the neighbours may still put into the mailbox.
-std::uint64_t churn(unsigned me, std::vector<Mailbox>& mailboxes, std::chrono::steady_clock::time_point deadline) {
+// Churns until the deadline; returns the number of calls of malloc and free. Everything is freed at the end
+// but for what the neighbours may still put into the mailbox.
+std::uint64_t churn(unsigned me, std::vector<Mailbox>& mailboxes,
+                    std::chrono::steady_clock::time_point deadline) {
   Random random(me + 1);
   std::vector<Block*> blocks(kBlocksPerThread, nullptr);
   Mailbox& own = mailboxes[me];
@@ -123,8 +127,8 @@ long status_kib(const char* name) {
   return kib;
 }
 
-// Who serves malloc: "system" if nobody of us is in the process, the line's name if malloc really is the line's,
-// and otherwise words that match nothing.
+// Who serves malloc: "system" if nobody of us is in the process, the line's name if malloc really is the
+// line's, and otherwise words that match nothing.
 std::string serving_allocator() {
   void* const line_address = dlsym(RTLD_DEFAULT, "hz_line");
   void* const owns_address = dlsym(RTLD_DEFAULT, "hz_owns");
@@ -138,7 +142,8 @@ std::string serving_allocator() {
   void* const probe = std::malloc(100);
   const bool ours = owns_address != nullptr && reinterpret_cast<decltype(&hz_owns)>(owns_address)(probe) != 0;
   std::free(probe);
-  return ours ? reinterpret_cast<decltype(&hz_line)>(line_address)() : "another allocator, although we are loaded";
+  return ours ? reinterpret_cast<decltype(&hz_line)>(line_address)()
+              : "another allocator, although we are loaded";
 }
 
 }  // namespace
@@ -150,7 +155,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (const std::string serving = serving_allocator(); serving != argv[1]) {
-    std::fprintf(stderr, "hz-demo: refused: expected %s, but malloc is served by %s\n", argv[1], serving.c_str());
+    std::fprintf(stderr, "hz-demo: refused: expected %s, but malloc is served by %s\n", argv[1],
+                 serving.c_str());
     return 3;
   }
 
@@ -181,6 +187,7 @@ int main(int argc, char** argv) {
   measured.arrive_and_wait();
   for (std::thread& thread : threads) thread.join();
 
-  std::printf("ops_per_s=%.0f peak_kib=%ld after_kib=%ld\n", static_cast<double>(ops.load()) / seconds, peak, after);
+  std::printf("ops_per_s=%.0f peak_kib=%ld after_kib=%ld\n", static_cast<double>(ops.load()) / seconds, peak,
+              after);
   return 0;
 }

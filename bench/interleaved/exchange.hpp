@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread of an interleaved lane does. Called by the interleaved lanes with malloc and by the unit tests with
-// an allocator that keeps books.
+// What one thread of an interleaved lane does. Called by the interleaved lanes with malloc and by the unit
+// tests with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,8 @@ class Exchange {
     drained_ += shape_.locked_drain ? mine.drain_locked() : mine.drain();
   }
 
-  // After everybody's last drain: an owner that learns of remote frees when it allocates gets the occasion to.
+  // After everybody's last drain: an owner that learns of remote frees when it allocates gets the occasion
+  // to.
   void final_pairs() {
     for (std::uint32_t i = 0; i < shape_.final_pairs; ++i) Allocator::release(allocate(shape_.min_size));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a thread of an interleaved lane receives blocks: a growable array under a mutex. The array comes from the
-// measured allocator, as it would in a program; many senders, one receiver.
+// Where a thread of an interleaved lane receives blocks: a growable array under a mutex. The array comes from
+// the measured allocator, as it would in a program; many senders, one receiver.
 #pragma once
 
 #include <pthread.h>
@@ -80,7 +80,8 @@ class Inbox {
 
   std::uint64_t release_all(Array& array) {
     const std::size_t count = std::exchange(array.size, 0);
-    high_water_ = std::max<std::uint64_t>(high_water_, count);  // a backlog is longest just before it is drained
+    high_water_ =
+        std::max<std::uint64_t>(high_water_, count);  // a backlog is longest just before it is drained
     std::for_each(array.blocks, array.blocks + count, Allocator::release);
     return count;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interleaved lanes: every thread allocates, and frees at once or puts the block into the inbox of another thread,
-// which frees it soon after. Few blocks are live at any time, so what is resident is the allocator's own doing.
+// The interleaved lanes: every thread allocates, and frees at once or puts the block into the inbox of
+// another thread, which frees it soon after. Few blocks are live at any time, so what is resident is the
+// allocator's own doing.
 #include "interleaved/interleaved.hpp"
 
 #include <algorithm>
@@ -54,8 +55,8 @@ void run_interleaved(const Run& run, Record& record) {
   Gate& meeting = *new (memory.take<Gate>(1)) Gate(threads);
   for (unsigned i = 0; i < threads; ++i) {
     new (inboxes + i) Inbox<SystemAllocator>();
-    new (workers + i) InterleavedWorker{Exchange<SystemAllocator>(shape, inboxes, threads, i, backlog), meeting,
-                                        run.mode, run.seed, i};
+    new (workers + i) InterleavedWorker{Exchange<SystemAllocator>(shape, inboxes, threads, i, backlog),
+                                        meeting, run.mode, run.seed, i};
   }
   run_crew(run, memory, workers, record);
 

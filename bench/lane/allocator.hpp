@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How lanes reach the measured allocator. Loops take it as a template parameter, so that unit tests can run them with
-// an allocator that keeps books.
+// How lanes reach the measured allocator. Loops take it as a template parameter, so that unit tests can run
+// them with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,9 @@ namespace hz::bench {
 struct SystemAllocator {
   static void* allocate(std::size_t size) { return std::malloc(size); }
   static void* reallocate(void* p, std::size_t size) { return std::realloc(p, size); }
-  static void* allocate_aligned(std::size_t alignment, std::size_t size) { return std::aligned_alloc(alignment, size); }
+  static void* allocate_aligned(std::size_t alignment, std::size_t size) {
+    return std::aligned_alloc(alignment, size);
+  }
   static void release(void* p) { std::free(p); }
 };
 

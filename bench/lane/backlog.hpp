@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocks that wait in the queues of a run: the harness's doing, and part of the peak. Used by the families whose
-// threads send each other blocks, rings and interleaved.
+// The blocks that wait in the queues of a run: the harness's doing, and part of the peak. Used by the
+// families whose threads send each other blocks, rings and interleaved.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace hz::bench {
 // A queue in which more wait when it is drained belongs to a thread that was not on a processor for a while.
 inline constexpr std::uint64_t kOverdue = 64;
 
-// All queues of a run, and the most blocks that were seen in them together. They are looked at when one is drained that
-// was overdue, because then there are many. Queue: std::uint64_t waiting() const, for any thread.
+// All queues of a run, and the most blocks that were seen in them together. They are looked at when one is
+// drained that was overdue, because then there are many. Queue: std::uint64_t waiting() const, for any
+// thread.
 template <class Queue>
 class Backlog {
  public:
@@ -31,8 +32,9 @@ class Backlog {
 
   std::uint64_t blocks() const { return most_.load(std::memory_order_relaxed); }
 
-  // What they keep resident at least, when sizes are drawn evenly from min_size to max_size and the first and the last
-  // byte are written: of a long block a page, because its ends may share theirs with those of its neighbours.
+  // What they keep resident at least, when sizes are drawn evenly from min_size to max_size and the first and
+  // the last byte are written: of a long block a page, because its ends may share theirs with those of its
+  // neighbours.
   std::uint64_t kib(std::uint32_t min_size, std::uint32_t max_size) const {
     constexpr std::uint64_t kPage = 4096;
     std::uint64_t sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of the allocator, counted. A Caller is meant to be a local variable of a workload's loop, so that its counters
-// stay in registers; a call costs one addition and one test more.
+// Calls of the allocator, counted. A Caller is meant to be a local variable of a workload's loop, so that its
+// counters stay in registers; a call costs one addition and one test more.
 #pragma once
 
 #include <cstddef>

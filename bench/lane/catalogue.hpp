@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every lane of every family, found by the name that result tables use. A new family adds its table here and its run
-// function in main.cpp.
+// Every lane of every family, found by the name that result tables use. A new family adds its table here and
+// its run function in main.cpp.
 #pragma once
 
 #include <span>

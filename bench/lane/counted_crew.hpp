@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A crew whose workers leave a `tally` of their calls, of which each is an op. Used by families that have no more to
-// count than that.
+// A crew whose workers leave a `tally` of their calls, of which each is an op. Used by families that have no
+// more to count than that.
 #pragma once
 
 #include "lane/caller.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the workers of a lane, each on a thread of its own, takes the time and reads the moments from `start` to `idle`.
-// Called by the run function of every family; main reads `empty` before it and `after` behind it.
+// Runs the workers of a lane, each on a thread of its own, takes the time and reads the moments from `start`
+// to `idle`. Called by the run function of every family; main reads `empty` before it and `after` behind it.
 //
 // A worker has two functions, called once each on its thread:
 //   timed()    the timed region. fair: from a barrier of all workers; ends with everything freed
@@ -41,15 +41,16 @@ class Gate {
 };
 
 struct Gates {
-  explicit Gates(unsigned workers) : start(workers + 1), ended(workers), parked(workers + 1), leave(workers + 1) {}
+  explicit Gates(unsigned workers)
+      : start(workers + 1), ended(workers), parked(workers + 1), leave(workers + 1) {}
   Gate start;   // workers and main; fair only
   Gate ended;   // workers: everybody's time has stopped
   Gate parked;  // workers and main: everything is freed
   Gate leave;   // workers and main: workers may exit
 };
 
-// `stack` has kStackBytes. Stacks are ours, because the C library keeps those it made after the join, which would
-// count as `after`. `entry` must decrement alive_workers as its last act.
+// `stack` has kStackBytes. Stacks are ours, because the C library keeps those it made after the join, which
+// would count as `after`. `entry` must decrement alive_workers as its last act.
 inline pthread_t start_thread(std::byte* stack, void* (*entry)(void*), void* argument) {
   pthread_t thread{};
   pthread_attr_t attributes;
@@ -93,8 +94,8 @@ inline void read_idle(const HarnessMemory& memory, const Mapping& stacks, unsign
   record.stacks_kib = stacks.resident_kib();
 }
 
-// `workers` has run.threads entries, in `memory`. fair: time runs from the first worker's start to the last one's end;
-// upstream: from before the first is created.
+// `workers` has run.threads entries, in `memory`. fair: time runs from the first worker's start to the last
+// one's end; upstream: from before the first is created.
 template <class Worker>
 void run_crew(const Run& run, HarnessMemory& memory, Worker* workers, Record& record) {
   const bool fair = run.mode == Mode::kFair;
@@ -127,8 +128,8 @@ void run_crew(const Run& run, HarnessMemory& memory, Worker* workers, Record& re
   record.seconds = static_cast<double>(end - start) * 1e-9;
 }
 
-// One worker on the program's only thread: a C library is faster while a process has never had a second one, and so
-// are the programs that such a lane stands for.
+// One worker on the program's only thread: a C library is faster while a process has never had a second one,
+// and so are the programs that such a lane stands for.
 template <class Worker>
 void run_alone(HarnessMemory& memory, Worker& worker, Record& record) {
   record.moments.read(Moment::kStart, 0);

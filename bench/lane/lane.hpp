@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a lane is: a name, the family whose program part runs it, and its definition as flat keys and values. The table
-// of each family (FAMILY/lanes.hpp) is made of these; `lane --list` and every record print them as they stand, so a
-// reader can tell from a record alone what was run. Looked up before and after measuring, never within.
+// What a lane is: a name, the family whose program part runs it, and its definition as flat keys and values.
+// The table of each family (FAMILY/lanes.hpp) is made of these; `lane --list` and every record print them as
+// they stand, so a reader can tell from a record alone what was run. Looked up before and after measuring,
+// never within.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@ namespace hz::bench {
   std::_Exit(3);
 }
 
-// fair: the one to judge by. upstream: the published shape with its flaws (generator, counting, loose start and end).
+// fair: the one to judge by. upstream: the published shape with its flaws (generator, counting, loose start
+// and end).
 enum class Mode { kUpstream, kFair };
 
 // A number, or a text where `text` is not empty.
@@ -38,7 +40,8 @@ class Definition {
  public:
   constexpr Definition() = default;
   constexpr Definition(std::initializer_list<Parameter> parameters) {
-    for (const Parameter& parameter : parameters) parameters_[size_++] = parameter;  // too many: does not compile
+    for (const Parameter& parameter : parameters)
+      parameters_[size_++] = parameter;  // too many: does not compile
   }
 
   constexpr const Parameter* begin() const { return parameters_.data(); }
@@ -92,8 +95,8 @@ struct Run {
   std::uint64_t seed = 0x12345678;
   long settle_ms = kSettleMs;  // before memory is read idle, and again before it is read after
 
-  // The key of the definition that says how long a run is: a published shape may have a number of iterations of its
-  // own, and some lanes end by time.
+  // The key of the definition that says how long a run is: a published shape may have a number of iterations
+  // of its own, and some lanes end by time.
   constexpr std::string_view iterations_key() const {
     constexpr std::string_view kUpstreamKey = "iterations_upstream";
     if (mode == Mode::kUpstream && lane.definition.has(kUpstreamKey)) return kUpstreamKey;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program `lane`: runs one lane once under whatever allocator the process has, and prints one JSON record on one
-// line; or lists all lanes as one JSON array. Started with LD_PRELOAD by the tools that compare, or by hand.
+// The program `lane`: runs one lane once under whatever allocator the process has, and prints one JSON record
+// on one line; or lists all lanes as one JSON array. Started with LD_PRELOAD by the tools that compare, or by
+// hand.
 #include <algorithm>
 #include <cstdio>
 #include <string_view>

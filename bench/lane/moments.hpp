@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The moments of a run at which memory and usage are read. Read in any other order, or with the wrong number of workers
-// alive, the numbers would carry wrong names, so such a run ends with status 3. Read by main and the crew.
+// The moments of a run at which memory and usage are read. Read in any other order, or with the wrong number
+// of workers alive, the numbers would carry wrong names, so such a run ends with status 3. Read by main and
+// the crew.
 //
 //   empty    before the harness has any memory
 //   start    fair: all workers are about to leave the barrier; upstream: before the first worker is created
@@ -47,10 +48,13 @@ class Moments {
   std::uint64_t rss_kib(Moment moment) const { return rss_kib_[static_cast<std::size_t>(moment)]; }
 
   // The kernel's peak comes from counters that lag by some pages; what was read exactly is a lower bound.
-  std::uint64_t peak_kib() const { return std::max({peak_rss_kib(), rss_kib(Moment::kIdle), rss_kib(Moment::kAfter)}); }
+  std::uint64_t peak_kib() const {
+    return std::max({peak_rss_kib(), rss_kib(Moment::kIdle), rss_kib(Moment::kAfter)});
+  }
 
   Usage usage() const {
-    return usage_[static_cast<std::size_t>(Moment::kEnd)].since(usage_[static_cast<std::size_t>(Moment::kStart)]);
+    return usage_[static_cast<std::size_t>(Moment::kEnd)].since(
+        usage_[static_cast<std::size_t>(Moment::kStart)]);
   }
 
  private:

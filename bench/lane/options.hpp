@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of `lane`. Anything not understood, and any option that the lane has no use for, ends the program
-// with status 2: a run that silently measured something else is worse than none.
+// The command line of `lane`. Anything not understood, and any option that the lane has no use for, ends the
+// program with status 2: a run that silently measured something else is worse than none.
 #pragma once
 
 #include <charconv>
@@ -20,12 +20,13 @@ inline constexpr std::uint64_t kMaxThreads = 4096;
 inline constexpr std::uint64_t kMaxSettleMs = 3'600'000;
 
 [[noreturn]] inline void usage(std::string_view why) {
-  std::fprintf(stderr,
-               "lane: %.*s\n"
-               "usage: lane --list\n"
-               "       lane --lane NAME [--threads N] [--mode fair|upstream] [--iterations N] [--remote PERCENT]\n"
-               "            [--untouched] [--seed N] [--settle MILLISECONDS]\n",
-               static_cast<int>(why.size()), why.data());
+  std::fprintf(
+      stderr,
+      "lane: %.*s\n"
+      "usage: lane --list\n"
+      "       lane --lane NAME [--threads N] [--mode fair|upstream] [--iterations N] [--remote PERCENT]\n"
+      "            [--untouched] [--seed N] [--settle MILLISECONDS]\n",
+      static_cast<int>(why.size()), why.data());
   std::exit(2);
 }
 
@@ -33,8 +34,8 @@ inline std::uint64_t parse_number(std::string_view text, std::uint64_t low, std:
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high) {
-    std::fprintf(stderr, "lane: '%.*s' is not a number from %llu to %llu\n", static_cast<int>(text.size()), text.data(),
-                 static_cast<unsigned long long>(low), static_cast<unsigned long long>(high));
+    std::fprintf(stderr, "lane: '%.*s' is not a number from %llu to %llu\n", static_cast<int>(text.size()),
+                 text.data(), static_cast<unsigned long long>(low), static_cast<unsigned long long>(high));
     std::exit(2);
   }
   return value;

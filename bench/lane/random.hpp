@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which generator a thread of a lane draws from: the good one in fair mode, the published one in upstream mode.
+// Which generator a thread of a lane draws from: the good one in fair mode, the published one in upstream
+// mode.
 #pragma once
 
 #include <cstdint>

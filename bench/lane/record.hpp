@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run measured, and how it is printed: one JSON object on one line, the same fields for every family. A family
-// fills what it counts; zero stands where a notion does not exist. The crew fills seconds and memory.
+// What a run measured, and how it is printed: one JSON object on one line, the same fields for every family.
+// A family fills what it counts; zero stands where a notion does not exist. The crew fills seconds and
+// memory.
 #pragma once
 
 #include <array>
@@ -41,7 +42,8 @@ struct Record {
   std::uint64_t sends = 0;            // blocks handed to another thread
   std::uint64_t fallbacks = 0;        // blocks that should have been, and were freed at home instead
   std::uint64_t ring_high_water = 0;  // the longest backlog of blocks on their way to one thread
-  std::uint64_t backlog_kib = 0;      // of the most blocks that were on their way to all threads together, at least
+  std::uint64_t backlog_kib =
+      0;  // of the most blocks that were on their way to all threads together, at least
   CallTimes allocate_times{};
   CallTimes release_times{};
   double clock_ns = 0;         // of each of these times, what reading the clock costs at least
@@ -129,10 +131,11 @@ inline void print_series(std::FILE* out, const Record& record) {
 }
 
 inline void print_times(std::FILE* out, const char* key, const CallTimes& times, const char* after) {
-  std::fprintf(out,
-               "\"%s\":{\"calls\":%llu,\"p50\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"p99.99\":%.1f,\"longest\":%.1f}%s",
-               key, static_cast<unsigned long long>(times.calls), times.p50_ns, times.p99_ns, times.p999_ns,
-               times.p9999_ns, times.longest_ns, after);
+  std::fprintf(
+      out,
+      "\"%s\":{\"calls\":%llu,\"p50\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"p99.99\":%.1f,\"longest\":%.1f}%s",
+      key, static_cast<unsigned long long>(times.calls), times.p50_ns, times.p99_ns, times.p999_ns,
+      times.p9999_ns, times.longest_ns, after);
 }
 
 inline void print_latency(std::FILE* out, const Record& record) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A clock that is cheap enough to be read before and after each call: the processor's own counter where it has one that
-// user code may read, else the system's. How long a tick is, is measured beside the system's clock during the run.
+// A clock that is cheap enough to be read before and after each call: the processor's own counter where it
+// has one that user code may read, else the system's. How long a tick is, is measured beside the system's
+// clock during the run.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@ class Stopwatch {
   // Nanoseconds of a tick, by what has passed since this was made.
   double tick_ns() const {
     const std::uint64_t passed = ticks() - first_ticks_;
-    return static_cast<double>(now_ns() - first_ns_) / static_cast<double>(std::max<std::uint64_t>(passed, 1));
+    return static_cast<double>(now_ns() - first_ns_) /
+           static_cast<double>(std::max<std::uint64_t>(passed, 1));
   }
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often which time was seen: exact below 64 ticks, above in buckets of a 32nd of their octave, so that a percentile
-// is at most 3 % too high. Adding costs a shift and an increment. All zero is an empty one; lives in harness memory.
+// How often which time was seen: exact below 64 ticks, above in buckets of a 32nd of their octave, so that a
+// percentile is at most 3 % too high. Adding costs a shift and an increment. All zero is an empty one; lives
+// in harness memory.
 #pragma once
 
 #include <algorithm>

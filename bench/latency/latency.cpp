@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The latency lanes: every call of a churning program is timed. An op is a call, as in other lanes, but the time of the
-// run has the clock in it, so its throughput is not that of another lane.
+// The latency lanes: every call of a churning program is timed. An op is a call, as in other lanes, but the
+// time of the run has the clock in it, so its throughput is not that of another lane.
 #include "latency/latency.hpp"
 
 #include <cstddef>
@@ -47,7 +47,8 @@ void run_latency(const Run& run, Record& record) {
   board.at_work.store(run.threads, std::memory_order_relaxed);
   for (unsigned i = 0; i < run.threads; ++i) {
     new (workers + i) LatencyWorker{
-        TimedChurn<SystemAllocator>(shape, slots + std::size_t{i} * shape.slots, board, times[i]), run.seed, i};
+        TimedChurn<SystemAllocator>(shape, slots + std::size_t{i} * shape.slots, board, times[i]), run.seed,
+        i};
   }
   const Stopwatch watch;
   run_crew(run, memory, workers, record);

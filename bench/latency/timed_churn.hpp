@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread of the latency lane does; the definition stands in latency/lanes.hpp. Called by the family with
-// malloc and by the unit tests with an allocator that keeps books.
+// What one thread of the latency lane does; the definition stands in latency/lanes.hpp. Called by the family
+// with malloc and by the unit tests with an allocator that keeps books.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,9 @@ struct Board {
   std::atomic<unsigned> at_work;
 
   // The exchange passes the block's content on with its address.
-  void* swap(std::uint32_t place, void* block) { return places[place].exchange(block, std::memory_order_acq_rel); }
+  void* swap(std::uint32_t place, void* block) {
+    return places[place].exchange(block, std::memory_order_acq_rel);
+  }
 };
 
 // Both kinds of calls of one thread; in harness memory, all zero.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread of a ring lane does, and how its operations are counted. Called by the ring lanes with malloc
-// and by the unit tests with an allocator that keeps books.
+// What one thread of a ring lane does, and how its operations are counted. Called by the ring lanes with
+// malloc and by the unit tests with an allocator that keeps books.
 #pragma once
 
 #include <sched.h>
@@ -26,7 +26,8 @@ struct RingShape {
         remote_percent(run.number("remote_percent")),
         slots(run.number("slots")),
         ring(run.number("ring")),
-        touch(run.touch && run.mode == Mode::kFair) {}  // the published programs wrote nothing into their blocks
+        touch(run.touch && run.mode == Mode::kFair) {
+  }  // the published programs wrote nothing into their blocks
 
   std::uint32_t min_size = 0;
   std::uint32_t max_size = 0;
@@ -53,7 +54,8 @@ struct Counts {
     return *this;
   }
 
-  // fair: one malloc or one free. upstream counts a send as well, so a block that travels counts 3 instead of 2.
+  // fair: one malloc or one free. upstream counts a send as well, so a block that travels counts 3 instead
+  // of 2.
   std::uint64_t ops(Mode mode) const {
     const std::uint64_t calls = allocated + freed_local + fallbacks + drained;
     return mode == Mode::kFair ? calls : calls + sent;
@@ -73,7 +75,8 @@ class Churn {
 
   template <class Random>
   void iterate(Random random) {
-    const RingShape shape = shape_;  // copies: the allocator is opaque, so members would be loaded after every call
+    const RingShape shape =
+        shape_;  // copies: the allocator is opaque, so members would be loaded after every call
     const std::uint32_t span = shape.max_size - shape.min_size + 1;
     void** const slots = slots_;
     Counts counts;
@@ -113,8 +116,8 @@ class Churn {
     send_.close();
   }
 
-  // Frees what still arrives until the sender has finished; call after finish(). Yields, because with more threads
-  // than CPUs the sender may be waiting for this one's CPU.
+  // Frees what still arrives until the sender has finished; call after finish(). Yields, because with more
+  // threads than CPUs the sender may be waiting for this one's CPU.
   void drain_to_end() {
     for (;;) {
       const bool last = receive_.closed();  // read first: whatever was sent before it is drained below

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ring lanes: every thread churns through its slots and sends a share of its blocks to the next thread, which frees
-// them.
+// The ring lanes: every thread churns through its slots and sends a share of its blocks to the next thread,
+// which frees them.
 #include "ring/ring.hpp"
 
 #include <algorithm>
@@ -54,13 +54,14 @@ void run_ring(const Run& run, Record& record) {
   auto* rings = memory.take<SpscRing>(threads);
   void** entries = memory.take<void*>(std::size_t{threads} * shape.ring);
   void** slots = memory.take<void*>(std::size_t{threads} * shape.slots);
-  for (unsigned i = 0; i < threads; ++i) new (rings + i) SpscRing(entries + std::size_t{i} * shape.ring, shape.ring);
+  for (unsigned i = 0; i < threads; ++i)
+    new (rings + i) SpscRing(entries + std::size_t{i} * shape.ring, shape.ring);
   auto& backlog = *new (memory.take<Backlog<SpscRing>>(1)) Backlog<SpscRing>(rings, threads);
   for (unsigned i = 0; i < threads; ++i) {
     SpscRing& receive = rings[(i + threads - 1) % threads];
-    new (workers + i)
-        RingWorker{Churn<SystemAllocator>(shape, slots + std::size_t{i} * shape.slots, rings[i], receive, backlog),
-                   run.mode, run.seed, i};
+    new (workers + i) RingWorker{
+        Churn<SystemAllocator>(shape, slots + std::size_t{i} * shape.slots, rings[i], receive, backlog),
+        run.mode, run.seed, i};
   }
   run_crew(run, memory, workers, record);
 

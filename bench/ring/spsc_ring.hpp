@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The queue by which one thread hands blocks to the next: single producer, single consumer, fixed capacity, entries in
-// memory that the caller provides. A push or pop costs one load and two stores; the two sides share a cache line only
-// when one of them looks at the other's counter.
+// The queue by which one thread hands blocks to the next: single producer, single consumer, fixed capacity,
+// entries in memory that the caller provides. A push or pop costs one load and two stores; the two sides
+// share a cache line only when one of them looks at the other's counter.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,13 @@ class SpscRing {
   bool push(void* p) {
     const std::uint64_t at = pushed_.load(std::memory_order_relaxed);
     if (at - popped_seen_ > mask_) {
-      popped_seen_ = popped_.load(std::memory_order_acquire);  // the consumer is done with the entry we overwrite
+      popped_seen_ =
+          popped_.load(std::memory_order_acquire);  // the consumer is done with the entry we overwrite
       if (at - popped_seen_ > mask_) return false;
     }
     entries_[at & mask_] = p;
-    pushed_.store(at + 1, std::memory_order_release);  // the entry, and the block behind it, before the counter
+    pushed_.store(at + 1,
+                  std::memory_order_release);  // the entry, and the block behind it, before the counter
     return true;
   }
 
@@ -36,8 +38,8 @@ class SpscRing {
   // Consumer: true once nothing will be pushed any more. Drain again after it, for what came before the flag.
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
-  // Consumer: pops until the ring is found empty and returns the number popped. `overdue` is called before a backlog of
-  // more than kOverdue is popped.
+  // Consumer: pops until the ring is found empty and returns the number popped. `overdue` is called before a
+  // backlog of more than kOverdue is popped.
   template <class Consume, class Overdue>
   std::uint64_t drain(Consume&& consume, Overdue&& overdue) {
     const std::uint64_t first = popped_.load(std::memory_order_relaxed);
@@ -50,7 +52,8 @@ class SpscRing {
       if (end - at > kOverdue) overdue();
       while (at != end) {
         void* p = entries_[at & mask_];
-        popped_.store(++at, std::memory_order_release);  // the entry has been read before it may be overwritten
+        popped_.store(++at,
+                      std::memory_order_release);  // the entry has been read before it may be overwritten
         consume(p);
       }
     }
@@ -63,7 +66,8 @@ class SpscRing {
 
   // Anyone: what is in it, or was a moment ago.
   std::uint64_t waiting() const {
-    const std::uint64_t popped = popped_.load(std::memory_order_acquire);  // first, so that the other is not below it
+    const std::uint64_t popped =
+        popped_.load(std::memory_order_acquire);  // first, so that the other is not below it
     return pushed_.load(std::memory_order_relaxed) - popped;
   }
 

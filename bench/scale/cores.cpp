@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin of QEMU that runs a program's threads as cores of a machine and counts the cache lines that pass between
-// them, and what code asked for them. One thread is one core; one of them runs at a time (turns.hpp). Counting begins
-// at each core's `warm`th call of malloc, free and their kind, and ends `count` calls later; when `cores` of them are
-// done it writes one JSON object and ends the program.
+// A plugin of QEMU that runs a program's threads as cores of a machine and counts the cache lines that pass
+// between them, and what code asked for them. One thread is one core; one of them runs at a time (turns.hpp).
+// Counting begins at each core's `warm`th call of malloc, free and their kind, and ends `count` calls later;
+// when `cores` of them are done it writes one JSON object and ends the program.
 //
-//   qemu-x86_64 -plugin cores.so,out=FILE,cores=8,warm=4000,count=4000 -E LD_PRELOAD=machine.so:ALLOCATOR.so PROGRAM
+//   qemu-x86_64 -plugin cores.so,out=FILE,cores=8,warm=4000,count=4000 -E LD_PRELOAD=machine.so:ALLOCATOR.so
+//   PROGRAM
 //
-// Virtual time: an instruction is a sixth of a nanosecond, a line from another core 60 of them. No caches of limited
-// size, page faults or kernel: speeds are an order and no prediction, counts are exact for the schedule that was run.
+// Virtual time: an instruction is a sixth of a nanosecond, a line from another core 60 of them. No caches of
+// limited size, page faults or kernel: speeds are an order and no prediction, counts are exact for the
+// schedule that was run.
 #include <cinttypes>
 #include <cstring>
 #include <string_view>
@@ -31,7 +33,8 @@ constexpr std::uint64_t kAtomic = std::uint64_t{1} << 63;  // beside the address
 constexpr std::uint64_t kAtomicCosts = 30;
 constexpr std::uint64_t kSystemCallNanoseconds = 150, kSlowCallNanoseconds = 1000;
 
-using ByCode = std::unordered_map<std::uint64_t, std::uint64_t>;  // instruction: how often it made a line pass
+using ByCode =
+    std::unordered_map<std::uint64_t, std::uint64_t>;  // instruction: how often it made a line pass
 
 struct Tally {
   std::uint64_t line = 0;
@@ -70,7 +73,8 @@ void note(unsigned core, Directory::Line& line, std::uint64_t instruction) {
   ++machine->tallies[line.tally].code[instruction];
 }
 
-__attribute__((noinline)) void fetch(unsigned core, std::uint64_t number, bool to_write, std::uint64_t instruction) {
+__attribute__((noinline)) void fetch(unsigned core, std::uint64_t number, bool to_write,
+                                     std::uint64_t instruction) {
   Turns& turns = machine->turns;
   Directory::Line& line = machine->directory.line(number);
   if (machine->directory.has(line, core, to_write)) return;
@@ -98,7 +102,8 @@ void on_access(unsigned core, qemu_plugin_meminfo_t info, std::uint64_t address,
   const auto instruction = reinterpret_cast<std::uint64_t>(data);
   const bool to_write = qemu_plugin_mem_is_store(info);
   const std::uint64_t line = address >> kLineShift;
-  const std::uint64_t last = (address + (std::uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1) >> kLineShift;
+  const std::uint64_t last =
+      (address + (std::uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1) >> kLineShift;
   touch(core, line, to_write, instruction);
   if (last != line) touch(core, last, to_write, instruction);
   if ((instruction & kAtomic) != 0) turns.spend(core, kAtomicCosts);
@@ -127,8 +132,9 @@ void on_operation(unsigned core, void*) {
   }
 }
 
-void on_system_call(qemu_plugin_id_t, unsigned core, std::int64_t number, std::uint64_t, std::uint64_t operation,
-                    std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
+void on_system_call(qemu_plugin_id_t, unsigned core, std::int64_t number, std::uint64_t,
+                    std::uint64_t operation, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                    std::uint64_t, std::uint64_t) {
   Turns& turns = machine->turns;
   if (number == SYS_exit) return turns.leave(core);
   bool waits = false, slow = false;
@@ -166,8 +172,9 @@ void on_system_call(qemu_plugin_id_t, unsigned core, std::int64_t number, std::u
 
 // A locked instruction, or an exchange with memory.
 bool is_atomic(const unsigned char* byte, const unsigned char* end) {
-  for (; byte != end && std::string_view("\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67").find(static_cast<char>(*byte)) !=
-                            std::string_view::npos;
+  for (; byte != end &&
+         std::string_view("\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67").find(static_cast<char>(*byte)) !=
+             std::string_view::npos;
        ++byte) {
   }
   if (byte != end && *byte == 0xf0) return true;
@@ -188,7 +195,8 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
   for (std::size_t i = 0; i < length; ++i) {
     qemu_plugin_insn* const instruction = qemu_plugin_tb_get_insn(block, i);
     std::uint64_t data = qemu_plugin_insn_vaddr(instruction);
-    if (is_operation(data)) qemu_plugin_register_vcpu_insn_exec_cb(instruction, &on_operation, kNoRegisters, nullptr);
+    if (is_operation(data))
+      qemu_plugin_register_vcpu_insn_exec_cb(instruction, &on_operation, kNoRegisters, nullptr);
     const auto* bytes = static_cast<const unsigned char*>(qemu_plugin_insn_data(instruction));
     if (is_atomic(bytes, bytes + qemu_plugin_insn_size(instruction))) data |= kAtomic;
     qemu_plugin_register_vcpu_mem_cb(instruction, &on_access, kNoRegisters, kReadsAndWrites,
@@ -251,8 +259,9 @@ bool take_option(std::string_view key, const char* value) {
 }  // namespace
 }  // namespace hz::scale
 
-extern "C" __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t*,
-                                                                          int count, char** options) {
+extern "C" __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
+                                                                          const qemu_info_t*, int count,
+                                                                          char** options) {
   using namespace hz::scale;
   machine = new Machine;
   for (int i = 0; i < count; ++i) {

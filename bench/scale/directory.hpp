@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which core has which line of 64 bytes, and when a line can be had: a directory as it stands behind private caches of
-// any size. Counts what passes between cores; knows neither cache sizes nor the machine's wires. Called by cores.cpp
-// for each access that a core's own memory of its lines (Near) does not answer, by one thread at a time.
+// Which core has which line of 64 bytes, and when a line can be had: a directory as it stands behind private
+// caches of any size. Counts what passes between cores; knows neither cache sizes nor the machine's wires.
+// Called by cores.cpp for each access that a core's own memory of its lines (Near) does not answer, by one
+// thread at a time.
 #pragma once
 
 #include <array>
@@ -90,7 +91,8 @@ class Directory {
       Line& line = lines_[row];
       if (line.number == number) return line;
       if (line.number != 0) continue;
-      if (++used_ > kRows / 4 * 3) std::fputs("scale: more lines than the directory holds\n", stderr), std::abort();
+      if (++used_ > kRows / 4 * 3)
+        std::fputs("scale: more lines than the directory holds\n", stderr), std::abort();
       line.number = number;
       line.writer = kNobody;
       return line;
@@ -105,8 +107,8 @@ class Directory {
     return true;
   }
 
-  // Asked before `arrive`: a line passes from one core to the next, so it is reserved in the order of asking. Whoever
-  // writes without an atomic operation does not wait for the line; who comes after does.
+  // Asked before `arrive`: a line passes from one core to the next, so it is reserved in the order of asking.
+  // Whoever writes without an atomic operation does not wait for the line; who comes after does.
   Wait ask(Line& line, unsigned core, bool to_write, bool goes_on, std::uint64_t now) {
     if (!line.readers.any_but(core)) return {now, now + (goes_on ? 0 : costs_.near)};
     if (!to_write && line.writer == kNobody) {
@@ -118,8 +120,8 @@ class Directory {
     return {begins, begins + (goes_on ? 0 : costs_.transfer)};
   }
 
-  // Whether it passed from one core to another: it was written there, or they lose it. A line that nobody wrote costs
-  // nobody anything.
+  // Whether it passed from one core to another: it was written there, or they lose it. A line that nobody
+  // wrote costs nobody anything.
   bool arrive(Line& line, unsigned core, bool to_write) {
     const bool written = line.writer != kNobody && line.writer != static_cast<std::int32_t>(core);
     if (!to_write) {

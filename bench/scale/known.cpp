@@ -44,8 +44,9 @@ struct Case {
   std::string_view name;
   Step step;
 };
-constexpr Case kCases[] = {{"private", step_private}, {"shared", step_shared},         {"token", step_token},
-                           {"readers", step_readers}, {"neighbours", step_neighbours}, {"reading", step_reading}};
+constexpr Case kCases[] = {{"private", step_private},       {"shared", step_shared},
+                           {"token", step_token},           {"readers", step_readers},
+                           {"neighbours", step_neighbours}, {"reading", step_reading}};
 Step chosen = nullptr;
 
 [[noreturn]] void* run(void* mine) {

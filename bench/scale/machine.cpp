@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine that a program on simulated cores sees: preloaded into the guest, before the allocator. Each thread runs
-// on a processor of its own, of SCALE_CORES that there are; clocks show virtual time; waiting with a timeout has none,
-// since virtual time is a thousand times slower than that of the kernel. Tells the plugin where malloc and free are,
-// and writes to SCALE_MAP where each file lies and which one has malloc.
+// The machine that a program on simulated cores sees: preloaded into the guest, before the allocator. Each
+// thread runs on a processor of its own, of SCALE_CORES that there are; clocks show virtual time; waiting
+// with a timeout has none, since virtual time is a thousand times slower than that of the kernel. Tells the
+// plugin where malloc and free are, and writes to SCALE_MAP where each file lies and which one has malloc.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,8 @@ void all_cores(std::size_t bytes, void* set) {
     words[core / 8] = static_cast<unsigned char>(words[core / 8] | 1U << core % 8);
 }
 
-// QEMU has translated the code already, without a call of the plugin's: pages that come to be writable it forgets.
+// QEMU has translated the code already, without a call of the plugin's: pages that come to be writable it
+// forgets.
 void forget_translation(std::uint64_t code) {
   const auto size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   void* const at = reinterpret_cast<void*>(code & ~(size - 1));
@@ -106,7 +107,8 @@ __attribute__((constructor)) void begin() {
   first_nanoseconds = now.tv_sec * kBillion + now.tv_nsec;
   auto* const shared = static_cast<Page*>(at);
   unsigned known = 0;
-  for (const char* name : {"malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign"})
+  for (const char* name :
+       {"malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign"})
     if (void* const code = dlsym(RTLD_DEFAULT, name))
       shared->operations[known++] = reinterpret_cast<std::uint64_t>(code);
   shared->ready = 1;
@@ -125,7 +127,9 @@ long sysconf(int name) noexcept {
   return name == _SC_NPROCESSORS_CONF || name == _SC_NPROCESSORS_ONLN ? cores() : __sysconf(name);
 }
 int sched_getaffinity(pid_t, std::size_t bytes, cpu_set_t* set) noexcept { return all_cores(bytes, set), 0; }
-int pthread_getaffinity_np(pthread_t, std::size_t bytes, cpu_set_t* set) noexcept { return all_cores(bytes, set), 0; }
+int pthread_getaffinity_np(pthread_t, std::size_t bytes, cpu_set_t* set) noexcept {
+  return all_cores(bytes, set), 0;
+}
 int sched_getcpu(void) noexcept { return this_core(); }
 int getcpu(unsigned* core, unsigned* node) noexcept {
   if (core != nullptr) *core = static_cast<unsigned>(this_core());
@@ -156,7 +160,8 @@ long syscall(long number, ...) noexcept {
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
   if (page == nullptr)
     return static_cast<int>(raw_syscall(SYS_clock_gettime, clock, reinterpret_cast<long>(time), 0, 0, 0, 0));
-  const long now = first_nanoseconds + static_cast<long>(__atomic_load_n(&page->nanoseconds, __ATOMIC_RELAXED));
+  const long now =
+      first_nanoseconds + static_cast<long>(__atomic_load_n(&page->nanoseconds, __ATOMIC_RELAXED));
   *time = {now / kBillion, now % kBillion};
   return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A page at a fixed address that the guest (machine.cpp) and the plugin (cores.cpp) share: a plugin of QEMU can neither
-// be called by the guest nor look up its symbols. Written by one side and read by the other, while one thread runs.
+// A page at a fixed address that the guest (machine.cpp) and the plugin (cores.cpp) share: a plugin of QEMU
+// can neither be called by the guest nor look up its symbols. Written by one side and read by the other,
+// while one thread runs.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose turn it is: of the cores that want to run, the one with the least virtual time, until it is `kAhead` past the
-// next. So cores interleave within tens of instructions, however few processors the machine has, and a run does not
-// depend on how fast it is. Called by cores.cpp on the thread of the core itself.
+// Whose turn it is: of the cores that want to run, the one with the least virtual time, until it is `kAhead`
+// past the next. So cores interleave within tens of instructions, however few processors the machine has, and
+// a run does not depend on how fast it is. Called by cores.cpp on the thread of the core itself.
 #pragma once
 
 #include <linux/futex.h>
@@ -26,7 +26,9 @@ class Turns {
   // Counted by whoever runs; as many units of virtual time.
   std::uint64_t* instructions() { return &instructions_; }
 
-  bool is_turn_of(unsigned core) const { return holder_.load(std::memory_order_relaxed) == static_cast<int>(core); }
+  bool is_turn_of(unsigned core) const {
+    return holder_.load(std::memory_order_relaxed) == static_cast<int>(core);
+  }
 
   // With the turn:
   std::uint64_t now(unsigned core) const { return cores_[core].time + (instructions_ - counted_); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which slot and which size an iteration of a solo lane has. Drawn once per iteration by slot_loop.hpp; costs one
-// random number and two multiplications (upstream: two divisions).
+// Which slot and which size an iteration of a solo lane has. Drawn once per iteration by slot_loop.hpp; costs
+// one random number and two multiplications (upstream: two divisions).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ constexpr std::uint32_t scaled(std::uint32_t bits, std::uint32_t bound) {
 constexpr std::uint32_t high_half(std::uint64_t number) { return static_cast<std::uint32_t>(number >> 32); }
 constexpr std::uint32_t low_half(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
 
-// One number gives slot and size: in fair mode by its two halves, in upstream mode the whole of it modulo either.
+// One number gives slot and size: in fair mode by its two halves, in upstream mode the whole of it modulo
+// either.
 template <Mode kMode>
 class OneNumber {
  public:
@@ -42,7 +43,8 @@ class OneNumber {
   Pick next() {
     const auto number = random_.next();
     if constexpr (kMode == Mode::kFair) {
-      return {scaled(high_half(number), field_.slots), field_.min_size + scaled(low_half(number), field_.span())};
+      return {scaled(high_half(number), field_.slots),
+              field_.min_size + scaled(low_half(number), field_.span())};
     } else {
       return {number % field_.slots, field_.min_size + number % field_.span()};
     }
@@ -65,7 +67,8 @@ class Application {
   }
 
  private:
-  // The percentile decides on the range; what is left of the bits is as random, and decides on the size within it.
+  // The percentile decides on the range; what is left of the bits is as random, and decides on the size
+  // within it.
   static constexpr std::uint32_t size(std::uint32_t bits) {
     const std::uint64_t percentiles = std::uint64_t{bits} * 100;
     const std::uint32_t rest = low_half(percentiles);

@@ -2,15 +2,17 @@
 //
 // The lanes in which every thread works for itself on a table of slots. Part of the catalogue of `lane`.
 //
-// One iteration: draw a slot and a size; if the slot is occupied, free its block, else allocate one. `draws` says how:
+// One iteration: draw a slot and a size; if the slot is occupied, free its block, else allocate one. `draws`
+// says how:
 //   one number    a single random number gives slot and size (sizes uniform)
 //   application   the same, sizes 80 % in 16..256, 15 % in 257..2048, 5 % in 2049..32768
 //   in turn       slot 0, 1, 2, ... and again: fill all slots, free all of them in the same order
-// `written` bytes of a new block are written from its start (0: its first and last byte). A block that is allocated in
-// an iteration divisible by `realloc_every` is at once resized to its size + 16 (0: never).
+// `written` bytes of a new block are written from its start (0: its first and last byte). A block that is
+// allocated in an iteration divisible by `realloc_every` is at once resized to its size + 16 (0: never).
 //
-// upstream: the published shape, an LCG taken modulo, no barrier, blocks not written unless `written` says so, an op
-// is an iteration. Its mixed_ws lanes fill and free all slots in turn, since their number is a power of two.
+// upstream: the published shape, an LCG taken modulo, no barrier, blocks not written unless `written` says
+// so, an op is an iteration. Its mixed_ws lanes fill and free all slots in turn, since their number is a
+// power of two.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +62,8 @@ struct MixedIterations {
   std::uint64_t upstream;
 };
 
-constexpr Lane mixed_ws_lane(std::string_view name, unsigned threads, MixedIterations iterations, std::uint32_t slots,
-                             SoloSizes sizes) {
+constexpr Lane mixed_ws_lane(std::string_view name, unsigned threads, MixedIterations iterations,
+                             std::uint32_t slots, SoloSizes sizes) {
   return {.name = name,
           .family = "solo",
           .threads = threads,

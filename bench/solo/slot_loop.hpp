@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread of a solo lane does. Called by the solo family with malloc and by the unit tests with an allocator
-// that keeps books.
+// What one thread of a solo lane does. Called by the solo family with malloc and by the unit tests with an
+// allocator that keeps books.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ class SlotLoop {
 
   template <class Draws>
   void iterate(Draws draws) {
-    const SoloShape shape = shape_;  // copies: the allocator is opaque, so members would be loaded after every call
+    const SoloShape shape =
+        shape_;  // copies: the allocator is opaque, so members would be loaded after every call
     void** const slots = slots_;
     Caller<Allocator> caller;
     std::uint64_t next_realloc = shape.realloc_every != 0 ? 0 : UINT64_MAX;

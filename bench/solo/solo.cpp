@@ -43,8 +43,9 @@ void run_with(const Run& run, Record& record) {
   auto* workers = memory.take<SoloWorker<Draws>>(run.threads);
   void** slots = memory.take<void*>(std::size_t{run.threads} * shape.field.slots);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i) SoloWorker<Draws>{SlotLoop<SystemAllocator>(shape, slots + std::size_t{i} * shape.field.slots),
-                                        Draws(shape.field, run.seed, i), fair};
+    new (workers + i)
+        SoloWorker<Draws>{SlotLoop<SystemAllocator>(shape, slots + std::size_t{i} * shape.field.slots),
+                          Draws(shape.field, run.seed, i), fair};
   }
   if (run.threads == 1) {
     run_alone(memory, *workers, record);

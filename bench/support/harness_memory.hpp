@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The working memory of a lane (slots, rings, workers), outside of the measured allocator, resident before the timed
-// region, and given back as a whole when the lane's run function returns.
+// The working memory of a lane (slots, rings, workers), outside of the measured allocator, resident before
+// the timed region, and given back as a whole when the lane's run function returns.
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@ namespace hz::bench {
 
 class HarnessMemory {
  public:
-  // `count` objects, all bytes zero, from a mapping of their own. The caller constructs what zero bytes do not.
+  // `count` objects, all bytes zero, from a mapping of their own. The caller constructs what zero bytes do
+  // not.
   template <class T>
   T* take(std::size_t count) {
     static_assert(std::is_trivially_destructible_v<T>, "nobody will call the destructor");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log-uniform sizes: of any two octaves in the range each is as likely as the other, and so it goes on within them, so
-// small blocks are many and large ones few, as in programs. Exact and without the mathematical library, which the
-// program `lane` would otherwise need: first the octave, then a uniform size in it, kept with a probability that falls
-// with the size. About four random numbers.
+// Log-uniform sizes: of any two octaves in the range each is as likely as the other, and so it goes on within
+// them, so small blocks are many and large ones few, as in programs. Exact and without the mathematical
+// library, which the program `lane` would otherwise need: first the octave, then a uniform size in it, kept
+// with a probability that falls with the size. About four random numbers.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of the harness itself: straight from the system, so that it never mixes with what the measured allocator
-// holds, and resident pages can be counted and given back exactly. Used by every program that reads its own RSS.
+// Memory of the harness itself: straight from the system, so that it never mixes with what the measured
+// allocator holds, and resident pages can be counted and given back exactly. Used by every program that reads
+// its own RSS.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,9 +17,11 @@ namespace hz::bench {
 
 class Mapping {
  public:
-  // `touch` makes every page resident now, so that page faults of the harness never fall into the timed region.
+  // `touch` makes every page resident now, so that page faults of the harness never fall into the timed
+  // region.
   Mapping(std::size_t bytes, bool touch) : bytes_(round_up(bytes)) {
-    void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p =
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
       std::perror("harness memory");
       std::exit(3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the system says about this process: resident set, faults, switches, time. Read between timed regions; nothing
-// here allocates, so that reading does not change what is read.
+// What the system says about this process: resident set, faults, switches, time. Read between timed regions;
+// nothing here allocates, so that reading does not change what is read.
 #pragma once
 
 #include <fcntl.h>
@@ -31,8 +31,8 @@ inline std::uint64_t proc_kib(const char* file, const char* key) {
   return found != nullptr ? std::strtoull(found + std::strlen(key), nullptr, 10) : 0;
 }
 
-// smaps_rollup walks the page tables and is exact; statm and VmRSS are sums of counters that lag behind by up to
-// a batch per CPU, which is as much as a small allocator holds.
+// smaps_rollup walks the page tables and is exact; statm and VmRSS are sums of counters that lag behind by up
+// to a batch per CPU, which is as much as a small allocator holds.
 inline std::uint64_t rss_kib() { return proc_kib("/proc/self/smaps_rollup", "\nRss:"); }
 
 // ru_maxrss of this program alone: the value getrusage gives also remembers the launcher's image before exec,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The random numbers of the workloads. Used by every lane: a few instructions per number and no shared state, so that
-// the generator stays small beside the allocator that is measured.
+// The random numbers of the workloads. Used by every lane: a few instructions per number and no shared state,
+// so that the generator stays small beside the allocator that is measured.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class Xorshift64Star {
     return state_ * 0x2545F4914F6CDD1DU;
   }
 
-  // Uniform in [0, bound) from the high bits, by multiplication: a division would cost as much as a small malloc.
+  // Uniform in [0, bound) from the high bits, by multiplication: a division would cost as much as a small
+  // malloc.
   constexpr std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
   }
@@ -38,8 +39,9 @@ class Xorshift64Star {
   std::uint64_t state_;
 };
 
-// The generator of `upstream` runs, taken modulo directly. Its low k bits repeat every 2^k numbers: modulo a power of
-// two it visits every slot in turn instead of at random. Kept because the published numbers were made with it.
+// The generator of `upstream` runs, taken modulo directly. Its low k bits repeat every 2^k numbers: modulo a
+// power of two it visits every slot in turn instead of at random. Kept because the published numbers were
+// made with it.
 class Lcg32 {
  public:
   explicit constexpr Lcg32(std::uint32_t state) : state_(state) {}

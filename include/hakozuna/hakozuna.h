@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hakozuna's direct API: the same heap that answers malloc, under names of its own. It works beside any other
- * malloc in the same process; blocks of one must not be freed with the other (they are reported, never passed on).
+ * malloc in the same process; blocks of one must not be freed with the other (they are reported, never passed
+ * on).
  *
- * Every function may be called from every thread at any time, also before constructors and after exit handlers.
- * None is async-signal-safe.
+ * Every function may be called from every thread at any time, also before constructors and after exit
+ * handlers. None is async-signal-safe.
  */
 #ifndef HAKOZUNA_HAKOZUNA_H
 #define HAKOZUNA_HAKOZUNA_H
@@ -60,8 +61,8 @@ HZ_API int hz_trim(size_t pad);
  *   held      = live + cached          (slots out of their spans)
  *   cached    = slots in thread bins, remote outboxes, stashes and central lists
  *   remote_sent = remote_collected + remote_waiting   (frees still in a thread's outbox are not sent yet)
- * The alloc_ and free_ counts stand still at 0 unless `counting` is 1 (HZ_STATS=1 or =json at start): the fast path
- * carries no counters. */
+ * The alloc_ and free_ counts stand still at 0 unless `counting` is 1 (HZ_STATS=1 or =json at start): the
+ * fast path carries no counters. */
 typedef struct hz_stats_t {
   uint64_t counting;
   uint64_t alloc_small, alloc_medium, alloc_large; /* up to 2 KiB, up to 64 KiB, above */

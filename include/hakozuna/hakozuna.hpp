@@ -45,7 +45,9 @@ class memory_resource final : public std::pmr::memory_resource {
 
  private:
   memory_resource() = default;
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override { return detail::allocate(bytes, alignment); }
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    return detail::allocate(bytes, alignment);
+  }
   void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
     detail::deallocate(p, bytes, alignment);
   }

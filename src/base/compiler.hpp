@@ -51,8 +51,8 @@ HZ_INLINE void pause() {
 #endif
 }
 
-// Decrements in memory; whether the result is negative: one instruction and a jump, where clang 14 makes five and gcc
-// 12 computes the address apart.
+// Decrements in memory; whether the result is negative: one instruction and a jump, where clang 14 makes five
+// and gcc 12 computes the address apart.
 HZ_INLINE bool decrement_below_zero(int& value) {
 #if defined(__x86_64__)
   bool negative;
@@ -63,8 +63,8 @@ HZ_INLINE bool decrement_below_zero(int& value) {
 #endif
 }
 
-// The same value, which the compiler must not recognise: or it shares an address between the hot path and a cold one,
-// at the price of an instruction on the hot one.
+// The same value, which the compiler must not recognise: or it shares an address between the hot path and a
+// cold one, at the price of an instruction on the hot one.
 template <class T>
 HZ_INLINE T apart(T value) {
   __asm__("" : "+r"(value));

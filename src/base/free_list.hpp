@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Free slots as linked lists: the layout of a free slot, a chain that a thread holds, and a lock-free list that threads
-// share. Used by the lines whose free slots carry their links (linked bins, owner lists).
+// Free slots as linked lists: the layout of a free slot, a chain that a thread holds, and a lock-free list
+// that threads share. Used by the lines whose free slots carry their links (linked bins, owner lists).
 //
 //   free slot:  word 0 = next, word 1 = mark (see the guard box); the rest is untouched
 #pragma once
@@ -52,8 +52,8 @@ struct Chain {
   }
 };
 
-// A chain in a shared list, where its first slot has room to tell its end and its length (48 bytes and more): whoever
-// takes it need not walk it, which would be a cache miss a slot, one after the other.
+// A chain in a shared list, where its first slot has room to tell its end and its length (48 bytes and more):
+// whoever takes it need not walk it, which would be a cache miss a slot, one after the other.
 struct Batch {
   FreeSlot slot;
   FreeSlot* last;
@@ -62,9 +62,10 @@ struct Batch {
 };
 inline constexpr std::size_t kBatchBytes = sizeof(Batch);
 
-// Any number of threads push chains and take them. Whoever takes gets the whole list with one exchange, so there is no
-// ABA problem; what was not wanted is given back, which is one compare-and-swap unless others pushed meanwhile.
-// `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch of its own.
+// Any number of threads push chains and take them. Whoever takes gets the whole list with one exchange, so
+// there is no ABA problem; what was not wanted is given back, which is one compare-and-swap unless others
+// pushed meanwhile. `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch
+// of its own.
 class SharedList {
  public:
   HZ_INLINE bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
@@ -86,7 +87,8 @@ class SharedList {
         chain.last->next = head;
       }
       // Release: the chain is visible to whoever takes it.
-    } while (!head_.compare_exchange_weak(head, chain.first, std::memory_order_release, std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, chain.first, std::memory_order_release,
+                                          std::memory_order_relaxed));
   }
 
   // At least one slot unless the list is empty, and no batch more than it takes to have `want`.
@@ -96,7 +98,8 @@ class SharedList {
     // Acquire: pairs with push. The whole list is ours alone from here on.
     FreeSlot* rest = head_.exchange(nullptr, std::memory_order_acquire);
     const bool roomy = slot_bytes >= kBatchBytes;
-    while (rest != nullptr && taken.count < want) rest = roomy ? join_batch(taken, rest) : join_slot(taken, rest);
+    while (rest != nullptr && taken.count < want)
+      rest = roomy ? join_batch(taken, rest) : join_slot(taken, rest);
     if (rest != nullptr) give_back(rest, roomy);
     return taken;
   }
@@ -121,12 +124,14 @@ class SharedList {
     for (;;) {
       FreeSlot* expected = nullptr;
       // Release: as in push.
-      if (head_.compare_exchange_strong(expected, rest, std::memory_order_release, std::memory_order_relaxed)) return;
+      if (head_.compare_exchange_strong(expected, rest, std::memory_order_release, std::memory_order_relaxed))
+        return;
       // Others pushed meanwhile: take what they pushed (short) and hang the rest behind it.
       FreeSlot* recent = head_.exchange(nullptr, std::memory_order_acquire);  // acquire: as in take
       if (recent == nullptr) continue;
       FreeSlot* last = recent;
-      for (FreeSlot* next = following(last, roomy); next != nullptr; next = following(last, roomy)) last = next;
+      for (FreeSlot* next = following(last, roomy); next != nullptr; next = following(last, roomy))
+        last = next;
       if (roomy) {
         reinterpret_cast<Batch*>(last)->next_batch = rest;
       } else {

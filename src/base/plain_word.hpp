@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared words that the hot path touches with plain instructions. A `std::atomic` would split `x += 1` into three
-// instructions and keep `cmp` from reading memory; the machine's plain accesses to an aligned word are what a relaxed
-// atomic asks for. Under ThreadSanitizer they are relaxed atomics.
+// Shared words that the hot path touches with plain instructions. A `std::atomic` would split `x += 1` into
+// three instructions and keep `cmp` from reading memory; the machine's plain accesses to an aligned word are
+// what a relaxed atomic asks for. Under ThreadSanitizer they are relaxed atomics.
 #pragma once
 
 #include "base/compiler.hpp"
@@ -53,8 +53,9 @@ class OwnerWord {
     }
   }
 
-  // Any thread that has stopped the owner from writing, but for one store that may be on its way: what was there, or
-  // what is there after that store. Acquire and release: what the value leads to is seen, whoever wrote it.
+  // Any thread that has stopped the owner from writing, but for one store that may be on its way: what was
+  // there, or what is there after that store. Acquire and release: what the value leads to is seen, whoever
+  // wrote it.
   T take(T value) { return __atomic_exchange_n(&value_, value, __ATOMIC_ACQ_REL); }
 
   // Any thread; some recent value.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Size classes: steps of 16 bytes to 128, then eight per doubling to 16 KiB and four to 4 MiB. Waste inside a block is
-// at most 1/9 of it, above 16 KiB 1/5, most of which is pages that nobody touches. Bin 0 means "nothing", so that a
-// zero tag is never a class. Used by every box; the hot lookup is one load from a table of 8 KiB (no branch on the
-// size, which mixes unpredictably; as much of it is in use as sizes are), the scan is for what lies above.
+// Size classes: steps of 16 bytes to 128, then eight per doubling to 16 KiB and four to 4 MiB. Waste inside a
+// block is at most 1/9 of it, above 16 KiB 1/5, most of which is pages that nobody touches. Bin 0 means
+// "nothing", so that a zero tag is never a class. Used by every box; the hot lookup is one load from a table
+// of 8 KiB (no branch on the size, which mixes unpredictably; as much of it is in use as sizes are), the scan
+// is for what lies above.
 //
 //   16-byte slots ... 64 KiB: one granule per span, floor(64 KiB / slot) slots
 //   above 64 KiB ... 4 MiB:   one slot per span of whole granules
@@ -30,7 +31,8 @@ inline constexpr std::size_t kFineMin = 128, kFineMax = 16 * kKiB;
 inline constexpr unsigned kFineMinLog = log2_floor(kFineMin), kFineMaxLog = log2_floor(kFineMax);
 inline constexpr Bin kLastFineBin = kFineMin / kMinAlign + Bin{kFineMaxLog - kFineMinLog} * 8;
 
-// Sizes 1 to kLargeMax. The bit scan: the three or two bits below the highest choose among the classes of a doubling.
+// Sizes 1 to kLargeMax. The bit scan: the three or two bits below the highest choose among the classes of a
+// doubling.
 HZ_INLINE constexpr Bin scan_bin(std::size_t size) {
   const std::size_t m = size - 1;
   if (m < kFineMax) {
@@ -86,14 +88,15 @@ HZ_INLINE constexpr unsigned bin_granules(Bin bin) {
   return static_cast<unsigned>((bin_size(bin) + kGranule - 1) >> kGranuleShift);
 }
 
-// Index of the slot that the byte at `offset` of a granule lies in: a multiplication, exact for offsets below 64 KiB.
+// Index of the slot that the byte at `offset` of a granule lies in: a multiplication, exact for offsets below
+// 64 KiB.
 HZ_INLINE constexpr unsigned slot_index(Bin bin, unsigned offset) {
   return static_cast<unsigned>((std::uint64_t{offset} * kClasses.reciprocal[bin]) >> 32);
 }
 
-// Whether `offset` (below 64 KiB) is a multiple of the slot size, without a division: for multiples the low half of
-// offset * reciprocal stays below 2^16, for all others it does not (proved exhaustively by a unit test).
-// Idea: D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019.
+// Whether `offset` (below 64 KiB) is a multiple of the slot size, without a division: for multiples the low
+// half of offset * reciprocal stays below 2^16, for all others it does not (proved exhaustively by a unit
+// test). Idea: D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019.
 HZ_INLINE constexpr bool is_slot_start(Bin bin, unsigned offset) {
   return static_cast<std::uint32_t>(offset * kClasses.reciprocal[bin]) <= 0xFFFF;
 }

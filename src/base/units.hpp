@@ -14,7 +14,8 @@ inline constexpr std::size_t kKiB = 1024;
 inline constexpr std::size_t kMiB = 1024 * kKiB;
 inline constexpr std::size_t kGiB = 1024 * kMiB;
 
-// The granule is a multiple of every page size in use (4, 16 and 64 KiB), so all that is purged is whole pages.
+// The granule is a multiple of every page size in use (4, 16 and 64 KiB), so all that is purged is whole
+// pages.
 inline constexpr unsigned kGranuleShift = 16;
 inline constexpr std::size_t kGranule = std::size_t{1} << kGranuleShift;
 
@@ -33,6 +34,8 @@ HZ_INLINE constexpr std::size_t align_up(std::size_t n, std::size_t alignment) {
 HZ_INLINE constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // Position of the highest set bit; n must not be 0.
-HZ_INLINE constexpr unsigned log2_floor(std::size_t n) { return 63U - static_cast<unsigned>(__builtin_clzll(n)); }
+HZ_INLINE constexpr unsigned log2_floor(std::size_t n) {
+  return 63U - static_cast<unsigned>(__builtin_clzll(n));
+}
 
 }  // namespace hz

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of C and POSIX around the heap: ENOMEM, EINVAL, zero sizes. Shared by the malloc family and the direct API;
-// inlined, so that the hot path stays one function.
+// The rules of C and POSIX around the heap: ENOMEM, EINVAL, zero sizes. Shared by the malloc family and the
+// direct API; inlined, so that the hot path stays one function.
 #pragma once
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The direct API of hakozuna.h, and what is said at exit or SIGTERM. Part of every library; alone in the direct one.
+// The direct API of hakozuna.h, and what is said at exit or SIGTERM. Part of every library; alone in the
+// direct one.
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
@@ -10,8 +11,12 @@ HZ_EXPORT void* hz_malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void hz_free(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void* hz_calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
 HZ_EXPORT void* hz_realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
-HZ_EXPORT void* hz_aligned_alloc(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
-HZ_EXPORT void hz_free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc); }
+HZ_EXPORT void* hz_aligned_alloc(size_t alignment, size_t size) {
+  return hz::c_rules::aligned(alignment, size);
+}
+HZ_EXPORT void hz_free_sized(void* ptr, size_t size) {
+  ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc);
+}
 HZ_EXPORT void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size) {
   ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes malloc answer while the loader is still at work. The loader writes the first contents of thread-local storage
-// after it has relocated all objects, and resolvers of IFUNCs run before that: they would find a null pointer where the
-// thread's state should be. So this object has an IFUNC of its own, whose resolver runs when the object itself has just
-// been relocated. Called by the loader, once. When it then writes the first contents, the thread finds its state again
-// (Threads::enlisted).
+// Makes malloc answer while the loader is still at work. The loader writes the first contents of thread-local
+// storage after it has relocated all objects, and resolvers of IFUNCs run before that: they would find a null
+// pointer where the thread's state should be. So this object has an IFUNC of its own, whose resolver runs
+// when the object itself has just been relocated. Called by the loader, once. When it then writes the first
+// contents, the thread finds its state again (Threads::enlisted).
 #include "export/line.hpp"
 
-// There, and not null, in programs without a dynamic linker: they resolve IFUNCs before they have thread-local storage.
+// There, and not null, in programs without a dynamic linker: they resolve IFUNCs before they have
+// thread-local storage.
 extern "C" __attribute__((weak)) void __libc_setup_tls();
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The malloc family under its C, POSIX, GNU, C23 and BSD names. What is missing here would be served by the C library's
-// own heap, and its blocks would be rejected by our free: so nothing is missing.
+// The malloc family under its C, POSIX, GNU, C23 and BSD names. What is missing here would be served by the C
+// library's own heap, and its blocks would be rejected by our free: so nothing is missing.
 #include <stdlib.h>
 
 #include "export/c_rules.hpp"
@@ -45,7 +45,9 @@ HZ_EXPORT void* pvalloc(size_t size) {
 }
 
 HZ_EXPORT void cfree(void* ptr) { ThisHeap::free(ptr); }
-HZ_EXPORT void free_sized(void* ptr, size_t size) { ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc); }
+HZ_EXPORT void free_sized(void* ptr, size_t size) {
+  ThisHeap::free_sized(ptr, size, 1, ThisHeap::kAfterRealloc);
+}
 HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) {
   ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
 }
@@ -57,7 +59,9 @@ HZ_EXPORT void* __libc_malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void __libc_free(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void* __libc_calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
 HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
-HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
+HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) {
+  return hz::c_rules::aligned(alignment, size);
+}
 HZ_EXPORT void* __libc_valloc(size_t size) { return valloc(size); }
 HZ_EXPORT void* __libc_pvalloc(size_t size) { return pvalloc(size); }
 HZ_EXPORT int __posix_memalign(void** out, size_t alignment, size_t size) {

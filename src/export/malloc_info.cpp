@@ -28,7 +28,8 @@ HZ_EXPORT struct mallinfo2 mallinfo2() {
   info.hblks = heap.huge_blocks.load(std::memory_order_relaxed);
   info.hblkhd = std::min(heap.huge_bytes.load(std::memory_order_relaxed), s.bytes_live);
   info.arena = s.bytes_held + s.bytes_dirty - info.hblkhd;
-  info.ordblks = s.spans_acquired - s.spans_retired - std::min(info.hblks, s.spans_acquired - s.spans_retired);
+  info.ordblks =
+      s.spans_acquired - s.spans_retired - std::min(info.hblks, s.spans_acquired - s.spans_retired);
   info.uordblks = s.bytes_live - info.hblkhd;
   info.fsmblks = s.bytes_cached;
   info.fordblks = s.bytes_cached + s.bytes_dirty;
@@ -52,15 +53,16 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
     return -1;
   }
   const hz_stats_t s = stats();
-  const int written = fprintf(stream,
-                              "<malloc version=\"1\">\n<heap nr=\"0\">\n"
-                              "<total type=\"rest\" count=\"%lu\" size=\"%lu\"/>\n"
-                              "<system type=\"current\" size=\"%lu\"/>\n<system type=\"max\" size=\"%lu\"/>\n"
-                              "<hakozuna line=\"%s\" version=\"%s\" live=\"%lu\" cached=\"%lu\" dirty=\"%lu\" "
-                              "metadata=\"%lu\" threads=\"%lu\"/>\n</heap>\n</malloc>\n",
-                              s.spans_acquired - s.spans_retired, s.bytes_cached + s.bytes_dirty,
-                              s.bytes_held + s.bytes_dirty, s.bytes_peak, ThisLine::kName, HZ_VERSION, s.bytes_live,
-                              s.bytes_cached, s.bytes_dirty, s.bytes_metadata, s.threads);
+  const int written =
+      fprintf(stream,
+              "<malloc version=\"1\">\n<heap nr=\"0\">\n"
+              "<total type=\"rest\" count=\"%lu\" size=\"%lu\"/>\n"
+              "<system type=\"current\" size=\"%lu\"/>\n<system type=\"max\" size=\"%lu\"/>\n"
+              "<hakozuna line=\"%s\" version=\"%s\" live=\"%lu\" cached=\"%lu\" dirty=\"%lu\" "
+              "metadata=\"%lu\" threads=\"%lu\"/>\n</heap>\n</malloc>\n",
+              s.spans_acquired - s.spans_retired, s.bytes_cached + s.bytes_dirty,
+              s.bytes_held + s.bytes_dirty, s.bytes_peak, ThisLine::kName, HZ_VERSION, s.bytes_live,
+              s.bytes_cached, s.bytes_dirty, s.bytes_metadata, s.threads);
   return written < 0 ? -1 : 0;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The 20 replaceable C++ operators. The library does not depend on the C++ runtime: what it throws and the handler it
-// calls are weak references, present in every program that has a C++ runtime. Compiled with unwind tables, so that the
-// exception passes through.
+// The 20 replaceable C++ operators. The library does not depend on the C++ runtime: what it throws and the
+// handler it calls are weak references, present in every program that has a C++ runtime. Compiled with unwind
+// tables, so that the exception passes through.
 #include <new>
 
 #include "export/c_rules.hpp"
@@ -56,10 +56,18 @@ HZ_INLINE std::size_t number(std::align_val_t alignment) { return static_cast<st
 
 HZ_OPERATOR void* operator new(std::size_t n) { return at_hand_or_slow(n, true); }
 HZ_OPERATOR void* operator new[](std::size_t n) { return at_hand_or_slow(n, true); }
-HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a) { return at_hand_or_slow(n, number(a), true); }
-HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) { return at_hand_or_slow(n, number(a), true); }
-HZ_OPERATOR void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return at_hand_or_slow(n, false); }
-HZ_OPERATOR void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return at_hand_or_slow(n, false); }
+HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a) {
+  return at_hand_or_slow(n, number(a), true);
+}
+HZ_OPERATOR void* operator new[](std::size_t n, std::align_val_t a) {
+  return at_hand_or_slow(n, number(a), true);
+}
+HZ_OPERATOR void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  return at_hand_or_slow(n, false);
+}
+HZ_OPERATOR void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+  return at_hand_or_slow(n, false);
+}
 HZ_OPERATOR void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return at_hand_or_slow(n, number(a), false);
 }
@@ -73,10 +81,18 @@ HZ_OPERATOR void operator delete(void* p, const std::nothrow_t&) noexcept { This
 HZ_OPERATOR void operator delete[](void* p, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
 HZ_OPERATOR void operator delete(void* p, std::align_val_t) noexcept { ThisHeap::free(p); }
 HZ_OPERATOR void operator delete[](void* p, std::align_val_t) noexcept { ThisHeap::free(p); }
-HZ_OPERATOR void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
-HZ_OPERATOR void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { ThisHeap::free(p); }
-HZ_OPERATOR void operator delete(void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1, ThisHeap::kExact); }
-HZ_OPERATOR void operator delete[](void* p, std::size_t n) noexcept { ThisHeap::free_sized(p, n, 1, ThisHeap::kExact); }
+HZ_OPERATOR void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept {
+  ThisHeap::free(p);
+}
+HZ_OPERATOR void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept {
+  ThisHeap::free(p);
+}
+HZ_OPERATOR void operator delete(void* p, std::size_t n) noexcept {
+  ThisHeap::free_sized(p, n, 1, ThisHeap::kExact);
+}
+HZ_OPERATOR void operator delete[](void* p, std::size_t n) noexcept {
+  ThisHeap::free_sized(p, n, 1, ThisHeap::kExact);
+}
 HZ_OPERATOR void operator delete(void* p, std::size_t n, std::align_val_t a) noexcept {
   ThisHeap::free_sized(p, n, number(a), ThisHeap::kExact);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See new_handler.hpp. The one file compiled with exceptions: a handler that throws ends a nothrow new with a null
-// pointer. All that this needs of a C++ runtime is referred to weakly; without a runtime there is no handler to call.
+// See new_handler.hpp. The one file compiled with exceptions: a handler that throws ends a nothrow new with a
+// null pointer. All that this needs of a C++ runtime is referred to weakly; without a runtime there is no
+// handler to call.
 #include "export/new_handler.hpp"
 
 #include <new>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calling the program's new_handler, for operator new when memory is short. In a file of its own, because it is the
-// only one that is compiled with exceptions.
+// Calling the program's new_handler, for operator new when memory is short. In a file of its own, because it
+// is the only one that is compiled with exceptions.
 #pragma once
 
 namespace hz {

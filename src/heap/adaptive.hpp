@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much a thread caches: the capacities of its bins and their sum's budget, which follow what the thread does.
-// Called by boundary.hpp at each refill and flush, with the thread's lock held; a few comparisons as a rule.
+// How much a thread caches: the capacities of its bins and their sum's budget, which follow what the thread
+// does. Called by boundary.hpp at each refill and flush, with the thread's lock held; a few comparisons as a
+// rule.
 #pragma once
 
 #include "heap/reclaim.hpp"
@@ -21,9 +22,9 @@ struct Adaptive {
   static constexpr std::uint64_t kBusyMicroseconds = 500, kCalmMicroseconds = 50000;  // for so many denials
   static constexpr std::size_t kAloneShare = 2, kLeastAlone = 2 * kMiB;
 
-  // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn gives up half
-  // of its own now and then, so that what the thread no longer uses does not hold the budget for ever; and the budget
-  // follows how often that happens.
+  // A bin that runs empty or full grows while the thread's budget lasts. When it is spent, a bin in turn
+  // gives up half of its own now and then, so that what the thread no longer uses does not hold the budget
+  // for ever; and the budget follows how often that happens.
   static void grow_capacity(Thread& t, Bin bin) {
     const unsigned capacity = Front::capacity(t.front, bin);
     const unsigned next = capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity);
@@ -39,11 +40,12 @@ struct Adaptive {
     }
   }
 
-  // Each crossing for a bin that caches looks at one bin in turn. If it is as it was the last time, the thread does not
-  // use it, and half of it goes: a program that goes on to other sizes takes its memory along. (As tcmalloc's low-water
-  // marks, without a mark on the hot path.)
+  // Each crossing for a bin that caches looks at one bin in turn. If it is as it was the last time, the
+  // thread does not use it, and half of it goes: a program that goes on to other sizes takes its memory
+  // along. (As tcmalloc's low-water marks, without a mark on the hot path.)
   static void look_at_one(Thread& t, Bin except) {
-    if (Front::capacity(t.front, except) == 0) return;  // a size that never fits would make all others look idle
+    if (Front::capacity(t.front, except) == 0)
+      return;  // a size that never fits would make all others look idle
     t.looked_at = t.looked_at % (kBins - 1) + 1;
     const Bin bin = t.looked_at;
     if (bin != except && Front::fingerprint(t.front, bin) == t.seen[bin] && Front::count(t.front, bin) != 0)
@@ -59,15 +61,16 @@ struct Adaptive {
     const std::size_t share = Source::thread_share(S::global.source);
     const std::size_t budget = share < t.budget ? share : t.budget;
     if (S::global.aided.load(std::memory_order_relaxed)) return budget;
-    // Nobody will take it back; and of what is far more than the thread has, nobody could tell whether it is emptied.
+    // Nobody will take it back; and of what is far more than the thread has, nobody could tell whether it is
+    // emptied.
     const std::size_t share_of_most = t.lately.most() / kAloneShare;
     const std::size_t alone = share_of_most < kLeastAlone ? kLeastAlone : share_of_most;
     return budget < alone ? budget : alone;
   }
 
-  // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the boundary. By
-  // the clock on the wall, for that of a thread's processor is a system call: who waits for a processor looks calm, and
-  // busy again within its next slice of time.
+  // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the
+  // boundary. By the clock on the wall, for that of a thread's processor is a system call: who waits for a
+  // processor looks calm, and busy again within its next slice of time.
   static void adapt_budget(Thread& t) {
     const std::uint64_t now = os::microseconds();
     const std::uint64_t spent = now - t.budget_set_at;

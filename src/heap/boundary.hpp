@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The boundary: the one place where memory changes hands. A bin that ran empty gets a batch (refill), a bin that ran
-// full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with the thread's lock
-// held.
+// The boundary: the one place where memory changes hands. A bin that ran empty gets a batch (refill), a bin
+// that ran full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with
+// the thread's lock held.
 //
-//   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> lists that nobody owns
+//   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> lists that
+//   nobody owns
 //            -> a new span
 //   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
@@ -34,7 +35,8 @@ struct Boundary {
 
   static constexpr unsigned kSpanOwners = Composition<Line>::kSpanOwners;
 
-  // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as zero.
+  // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as
+  // zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
     Observe::count(t.observe, Event::kRefill, 1);
     hide(t, false);
@@ -78,10 +80,10 @@ struct Boundary {
     Spans::purge_if_due(t);
   }
 
-  // Where nobody can take back what threads cache (no purger, or no barrier on all threads), they do not cache while
-  // they empty themselves: whoever falls asleep then keeps nothing. From then on each of the thread's frees crosses and
-  // returns to its span, until it allocates again or is no longer empty. Asked by every free that crosses; whether it
-  // is so.
+  // Where nobody can take back what threads cache (no purger, or no barrier on all threads), they do not
+  // cache while they empty themselves: whoever falls asleep then keeps nothing. From then on each of the
+  // thread's frees crosses and returns to its span, until it allocates again or is no longer empty. Asked by
+  // every free that crosses; whether it is so.
   static bool give_up_if_emptied(Thread& t) {
     const std::size_t cached = t.capacity_bytes + Exchange::outbox_bytes(t.exchange);
     const bool emptied = HZ_UNLIKELY(!S::global.aided.load(std::memory_order_relaxed)) &&
@@ -134,7 +136,8 @@ struct Boundary {
     }
     Spans::purge_if_due(t);
   }
-  // A bin of two magazines, of which the one at hand is empty or full and the other one is not, needs nobody else.
+  // A bin of two magazines, of which the one at hand is empty or full and the other one is not, needs nobody
+  // else.
   static bool swap(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) return Front::swap(t.front, bin);
     return false;
@@ -187,7 +190,9 @@ struct Boundary {
   }
 
   // Who is to get a span's slots, as long as it has some: where nobody owns them, the threads of a processor.
-  static unsigned span_owner(const Thread& t) { return Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners; }
+  static unsigned span_owner(const Thread& t) {
+    return Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners;
+  }
 
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
     Bundle bundle = Front::space(t.front, bin, want);
@@ -237,11 +242,13 @@ struct Boundary {
     Route::bind(S::global.route, taken.span + first, end - first, bin, t.owner);
   }
 
-  // Where the last page ends in less than a slot, an address there must look like a free slot: it was never handed out.
+  // Where the last page ends in less than a slot, an address there must look like a free slot: it was never
+  // handed out.
   static void guard_tail(Thread& t, Bin bin, const Taken& taken) {
     const std::size_t end = bin_slots(bin) * bin_size(bin);
     const std::size_t pages_end = std::size_t{taken.first_page + taken.pages} << kPageShift;
-    if (Guard::kMarks && pages_end > end && end < kGranule) Guard::on_free(t.guard, pointer(taken.span + end), bin);
+    if (Guard::kMarks && pages_end > end && end < kGranule)
+      Guard::on_free(t.guard, pointer(taken.span + end), bin);
   }
 
   // A span of the class would cost page faults: nothing that was touched before is free.

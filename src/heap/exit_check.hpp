@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A check of all that waits free when the process exits, for lines whose guard proves nothing at the free: a short
-// program ends before its bins are flushed, and a block that it freed twice is in there twice. Slots return to their
-// spans, which is the proof. Called once, after the program's own exit handlers; costs as much as a trim that purges
-// nothing.
+// A check of all that waits free when the process exits, for lines whose guard proves nothing at the free: a
+// short program ends before its bins are flushed, and a block that it freed twice is in there twice. Slots
+// return to their spans, which is the proof. Called once, after the program's own exit handlers; costs as
+// much as a trim that purges nothing.
 //
-// Other threads may still run, and may stand anywhere, so no lock is waited for: what cannot be had soon is not looked
-// at. The caller may be a signal handler that has interrupted a crossing: then nothing is. Nor does the child of a fork
-// look: it would copy its parent's pages for that.
+// Other threads may still run, and may stand anywhere, so no lock is waited for: what cannot be had soon is
+// not looked at. The caller may be a signal handler that has interrupted a crossing: then nothing is. Nor
+// does the child of a fork look: it would copy its parent's pages for that.
 #pragma once
 
 #include "heap/revoke.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is found wrong while locks are held. It is noted, and told when they have been released: a program may handle
-// SIGABRT, and its handler may allocate, free or fork, as it may with the C library's malloc. Called by the boundary
-// and by all who take a lock around it; costs a load and a compare a crossing.
+// What is found wrong while locks are held. It is noted, and told when they have been released: a program may
+// handle SIGABRT, and its handler may allocate, free or fork, as it may with the C library's malloc. Called
+// by the boundary and by all who take a lock around it; costs a load and a compare a crossing.
 #pragma once
 
 #include "box/guard/report.hpp"
@@ -19,15 +19,16 @@ struct Faults {
   HZ_COLD static void note(Fault fault, const void* at, Bin bin) {
     typename S::Local& mine = S::tls;
     if (mine.noted < S::kMostNoted) {
-      mine.notes[mine.noted++] =
-          std::uint64_t{static_cast<unsigned>(fault)} << kFaultShift | std::uint64_t{bin} << kBinShift | address(at);
+      mine.notes[mine.noted++] = std::uint64_t{static_cast<unsigned>(fault)} << kFaultShift |
+                                 std::uint64_t{bin} << kBinShift | address(at);
     } else if (!FaultReport::is_fatal(fault)) {
       Guard::report(fault, at, bin, Line::kName);  // and the program goes on: no handler is called
     }
     // A fatal one that has no place stands behind one that ends the program.
   }
 
-  // Stands before the locks of its scope, so that its end comes after theirs. Who is inside of none holds none.
+  // Stands before the locks of its scope, so that its end comes after theirs. Who is inside of none holds
+  // none.
   class Telling {
    public:
     Telling() { ++S::tls.inside; }

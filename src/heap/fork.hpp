@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forks, and children that no hook was called for: how a child process gets a heap that is whole, and what it does with
-// the states of the threads that it does not have. Called by the C library's fork hooks, and on every way to a lock,
-// where it costs two loads.
+// Forks, and children that no hook was called for: how a child process gets a heap that is whole, and what it
+// does with the states of the threads that it does not have. Called by the C library's fork hooks, and on
+// every way to a lock, where it costs two loads.
 #pragma once
 
 #include "heap/thread.hpp"
@@ -16,8 +16,8 @@ struct Forks {
   using Thread = typename S::Thread;
   using Hold = typename S::Hold;
 
-  // On every way to a lock. A child of clone(2) or _Fork(3) finds out here that it is one: no hook was called, and our
-  // purger, if it had one, may have been anywhere.
+  // On every way to a lock. A child of clone(2) or _Fork(3) finds out here that it is one: no hook was
+  // called, and our purger, if it had one, may have been anywhere.
   HZ_INLINE static void notice_process() {
     if (HZ_LIKELY(process_word().load(std::memory_order_relaxed) == kThisProcess) || S::tls.forking) return;
     cut_off();
@@ -36,9 +36,10 @@ struct Forks {
   }
   static constexpr std::uint32_t kAnotherProcess = 0, kThisProcess = S::kThisProcess, kBeingMended = 2;
 
-  // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every structure whole.
-  // Other threads' hot paths run on; each of their stores leaves their bins whole as well. Other fork handlers run
-  // between ours and may allocate: this thread passes through the locks that it holds.
+  // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every
+  // structure whole. Other threads' hot paths run on; each of their stores leaves their bins whole as well.
+  // Other fork handlers run between ours and may allocate: this thread passes through the locks that it
+  // holds.
   static void on_fork() {
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
@@ -87,9 +88,9 @@ struct Forks {
     g.orphans = &t;
   }
 
-  // The child that notice_process() finds. Nothing but its own thread is in it, and it is at no boundary. A lock that
-  // is held tells what another thread was at: that is counted again, or what is free there is lost to this process. No
-  // block that the program has is touched.
+  // The child that notice_process() finds. Nothing but its own thread is in it, and it is at no boundary. A
+  // lock that is held tells what another thread was at: that is counted again, or what is free there is lost
+  // to this process. No block that the program has is touched.
   HZ_COLD static void cut_off() {
     typename S::Global& g = S::global;
     std::uint32_t expected = kAnotherProcess;

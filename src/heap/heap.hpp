@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The heap of a line. The upper half is the hot path: malloc and free touch this thread's state and one route word, and
-// end in a tail call where they cannot go on. The lower half are the slow paths, one lock around one crossing of the
-// boundary. Called by src/export alone.
+// The heap of a line. The upper half is the hot path: malloc and free touch this thread's state and one route
+// word, and end in a tail call where they cannot go on. The lower half are the slow paths, one lock around
+// one crossing of the boundary. Called by src/export alone.
 #pragma once
 
 #include <cerrno>
@@ -37,14 +37,15 @@ struct Heap {
     void* slot = at_hand(size);
     return HZ_LIKELY(slot != nullptr) ? slot : malloc_slow(size);
   }
-  // What malloc gives without a further step; nullptr: malloc_slow has to go on. For callers that go on otherwise.
+  // What malloc gives without a further step; nullptr: malloc_slow has to go on. For callers that go on
+  // otherwise.
   HZ_INLINE static void* at_hand(std::size_t size) {
     const std::size_t last = size - 1;  // of size 0: out of the table
     if (HZ_UNLIKELY(last >= kTableMax)) return nullptr;
     return popped(kClasses.bin_of[last / kMinAlign]);
   }
-  // The same for an alignment, a power of two, when the class of that size keeps it: of types always, because their
-  // size is a multiple of their alignment.
+  // The same for an alignment, a power of two, when the class of that size keeps it: of types always, because
+  // their size is a multiple of their alignment.
   HZ_INLINE static void* at_hand(std::size_t size, std::size_t alignment) {
     const std::size_t last = (size < alignment ? alignment : size) - 1;
     if (HZ_UNLIKELY(last >= kMediumMax)) return nullptr;
@@ -62,8 +63,9 @@ struct Heap {
     free_own(t, static_cast<Bin>(local), block);
   }
 
-  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its size,
-  // because realloc leaves it in place down to half. Whatever is not plainly right here is looked at by free_judged.
+  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its
+  // size, because realloc leaves it in place down to half. Whatever is not plainly right here is looked at by
+  // free_judged.
   static constexpr unsigned kExact = 0, kAfterRealloc = 8;
 
   HZ_INLINE static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
@@ -189,7 +191,8 @@ struct Heap {
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
     take_in(t, bin, block);
   }
-  // Whether that is what local_bin says of a slot of this thread's. A compare of bytes takes its operand from memory.
+  // Whether that is what local_bin says of a slot of this thread's. A compare of bytes takes its operand from
+  // memory.
   HZ_INLINE static bool is_bin(Tag local, Bin bin) {
     if constexpr (Route::kOwned) return local == bin;
     return static_cast<std::uint8_t>(local) == static_cast<std::uint8_t>(bin);
@@ -230,7 +233,8 @@ struct Heap {
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     void* block = allocate_here(bin, size, alignment, zeroed);
     // What other threads cache may be what is missing.
-    if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) && Revocation<Line>::revoke_others())
+    if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) &&
+        Revocation<Line>::revoke_others())
       block = allocate_here(bin, size, alignment, zeroed);
     Purger<Line>::start_if_worth();
     return HZ_LIKELY(block != nullptr) ? block : no_memory();
@@ -292,7 +296,8 @@ struct Heap {
     if (HZ_UNLIKELY(Exchange::help_due(t.exchange, bin))) help(Route::owner(tag));
   }
 
-  // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here on.
+  // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here
+  // on.
   static void free_whole(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(!Guard::claim(t.guard, block, bin))) return free_slow(block);
     TransferCache<Line>::own(t, bin, block);
@@ -311,7 +316,8 @@ struct Heap {
     t.deferring.put(true);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const bool admitted = HZ_LIKELY(&S::fast() == &t) && Exchange::admit(t.exchange, owner, bin) &&
-                          !Exchange::is_latest(t.exchange, block) && HZ_LIKELY(Guard::claim(t.guard, block, bin));
+                          !Exchange::is_latest(t.exchange, block) &&
+                          HZ_LIKELY(Guard::claim(t.guard, block, bin));
     if (admitted) defer(t, owner, bin, block);
     // Release: whoever finds the flag down finds the outbox as we left it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -340,7 +346,8 @@ struct Heap {
     const Bin bin = Route::bin(tag);
     Entered here;
     Thread& t = here.thread();
-    if (HZ_UNLIKELY(bin == kHugeBin && !H::claim(block))) return Faults<Line>::note(Fault::kDoubleFree, block, bin);
+    if (HZ_UNLIKELY(bin == kHugeBin && !H::claim(block)))
+      return Faults<Line>::note(Fault::kDoubleFree, block, bin);
     count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
     if (bin == kHugeBin) {
       H::free(t, block);

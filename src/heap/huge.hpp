@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is freed keeps
-// its pages for the next one while retention lets it, else they go back with it. Growing moves pages, not bytes, to
-// where there are none. Called from the slow paths of heap.hpp with the thread's lock held.
+// Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is
+// freed keeps its pages for the next one while retention lets it, else they go back with it. Growing moves
+// pages, not bytes, to where there are none. Called from the slow paths of heap.hpp with the thread's lock
+// held.
 #pragma once
 
 #include "heap/reclaim.hpp"
@@ -21,7 +22,8 @@ struct Huge {
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
 
   // `instead_of`: granules of the block whose place it takes.
-  static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed, std::size_t instead_of = 0) {
+  static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed,
+                        std::size_t instead_of = 0) {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t granules = granules_for(size == 0 ? 1 : size);
     Demand demand = {.instead_of = instead_of};
@@ -33,15 +35,17 @@ struct Huge {
       if (run.at == 0) return nullptr;
     }
     zeroed = run.zeroed;
-    // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it counts.
+    // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it
+    // counts.
     if (Line::Guard::kMarks && !zeroed) Line::Guard::on_alloc(pointer(run.at), kHugeBin);
     bind_block(t, run.at, granules);
-    if (zeroed) SpanReturn<Line>::purge_if_due(t, granules << kGranuleShift);  // new pages, while old ones wait to go
+    if (zeroed)
+      SpanReturn<Line>::purge_if_due(t, granules << kGranuleShift);  // new pages, while old ones wait to go
     return pointer(run.at);
   }
 
-  // Two threads may free a block at once; one of them is told that it is not its to free. The tag is asked again, for
-  // the run may have been freed, and be something else by now.
+  // Two threads may free a block at once; one of them is told that it is not its to free. The tag is asked
+  // again, for the run may have been freed, and be something else by now.
   static bool claim(void* block) {
     if (!Source::claim(S::global.source, address(block), true)) return false;
     if (HZ_LIKELY(Route::bin(Route::find(S::global.route, address(block))) == kHugeBin)) return true;
@@ -57,8 +61,8 @@ struct Huge {
     SpanReturn<Line>::purge_if_due(t);
   }
 
-  // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid for. False:
-  // the system does not take its pages.
+  // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid
+  // for. False: the system does not take its pages.
   static bool cleared(void* block) { return os::purge(block, usable_size(block)); }
 
   static std::size_t usable_size(const void* block) {
@@ -71,13 +75,14 @@ struct Huge {
     return size <= usable && (usable - size <= kGranule || (after_realloc && size >= usable / 2));
   }
 
-  // The block at its new size, moved by pages if need be; nullptr if there is no room, and then nothing has changed.
-  // Blocks that move keep their contents up to the smaller size.
+  // The block at its new size, moved by pages if need be; nullptr if there is no room, and then nothing has
+  // changed. Blocks that move keep their contents up to the smaller size.
   static void* resize(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t old_bytes = usable_size(block);
     const std::size_t bytes = granules_for(size) << kGranuleShift;
-    if (bytes < old_bytes) os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
+    if (bytes < old_bytes)
+      os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
     if (Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) {
       if (bytes > old_bytes) {
         took(t, bytes - old_bytes);
@@ -134,8 +139,8 @@ struct Huge {
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
     Move move;
-    // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are some, bytes
-    // are: those pages and the old ones would have to be faulted in again.
+    // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are
+    // some, bytes are: those pages and the old ones would have to be faulted in again.
     const bool by_bytes = !zeroed;
     if (by_bytes) {
       __builtin_memcpy(to, block, kept);
@@ -146,7 +151,8 @@ struct Huge {
       __builtin_memcpy(to, block, kept);
     }
     leave(t, address(block), old_bytes);
-    // The old place did not count while both were held: it may keep its pages only where they count for nothing.
+    // The old place did not count while both were held: it may keep its pages only where they count for
+    // nothing.
     if (by_bytes && Source::has_room(S::global.source)) {
       release(t, block, old_bytes);
     } else {
@@ -174,7 +180,8 @@ struct Huge {
         move.copied = true;
       } else {
         Source::note_mapping_boundary(S::global.source, address(to) + move.done);
-        if (!os::move_pages(at(from, move.done), at(to, move.done), length)) return move.failed = length, false;
+        if (!os::move_pages(at(from, move.done), at(to, move.done), length))
+          return move.failed = length, false;
         if (move.done + length < usable_size(to))
           Source::note_mapping_boundary(S::global.source, address(to) + move.done + length);
       }
@@ -183,22 +190,25 @@ struct Huge {
     return true;
   }
 
-  // After a move that stopped: every granule is in one of the two places, and the other one reads as zero, or has the
-  // same, or is a hole. Brings all of them to `to`, or, if that is no longer ours as a whole, back.
+  // After a move that stopped: every granule is in one of the two places, and the other one reads as zero, or
+  // has the same, or is a hole. Brings all of them to `to`, or, if that is no longer ours as a whole, back.
   HZ_COLD static bool gathered(void* from, void* to, std::size_t bytes, const Move& move) {
     if (reclaimed(to, move)) {
-      for (std::size_t offset = 0; offset < bytes; offset += kGranule) carry(at(from, offset), at(to, offset));
+      for (std::size_t offset = 0; offset < bytes; offset += kGranule)
+        carry(at(from, offset), at(to, offset));
       return true;
     }
     for (std::size_t offset = 0; offset < move.done + move.failed; offset += kGranule) {
       // Of the piece that failed, what has certainly left.
-      const bool there = offset < move.done || (is_zero(at(from, offset)) && os::is_mapped(at(to, offset), kGranule));
+      const bool there =
+          offset < move.done || (is_zero(at(from, offset)) && os::is_mapped(at(to, offset), kGranule));
       if (there) carry(at(to, offset), at(from, offset));
     }
     return false;
   }
-  // The system may have unmapped the target of the piece that failed. Then others may have mapped something there
-  // meanwhile, and nobody can tell it from what is ours: it is ours again only if all of it was a hole, or nothing.
+  // The system may have unmapped the target of the piece that failed. Then others may have mapped something
+  // there meanwhile, and nobody can tell it from what is ours: it is ours again only if all of it was a hole,
+  // or nothing.
   static bool reclaimed(void* to, const Move& move) {
     std::size_t holes = 0;
     for (std::size_t offset = move.done; offset < move.done + move.failed; offset += kGranule)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a pointer that is no live block, and telling the user. Called by the slow paths of heap.hpp, by
-// realloc and by usable_size; a few loads for a pointer with which nothing is wrong.
+// What is wrong with a pointer that is no live block, and telling the user. Called by the slow paths of
+// heap.hpp, by realloc and by usable_size; a few loads for a pointer with which nothing is wrong.
 #pragma once
 
 #include "heap/huge.hpp"
@@ -27,8 +27,8 @@ struct Judge {
     return latest ? Fault::kDoubleFree : Fault::kNone;
   }
 
-  // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one look each:
-  // they may change at any time.
+  // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one
+  // look each: they may change at any time.
   static bool plausible(Tag tag, const void* block) {
     Finding found = {Fault::kNone, Route::bin(tag)};
     if (HZ_UNLIKELY(tag == 0)) {
@@ -49,8 +49,8 @@ struct Judge {
     Bin bin;  // of the slot that the address lies in; 0 if there is none
   };
 
-  // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block that began
-  // on another page.
+  // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block
+  // that began on another page.
   HZ_COLD static Finding diagnose_untagged(const void* block) {
     if (!Route::covers(S::global.route, address(block))) return {Fault::kForeign, 0};
     const std::uintptr_t start = Source::start(S::global.source, address(block));

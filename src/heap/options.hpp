@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from HZ_<KEY>,
-// which wins. What is not understood is named in one warning line, and the default stays; so is every other variable
-// that begins with HZ_, but for those of the launcher, the lab and the tests.
+// Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from
+// HZ_<KEY>, which wins. What is not understood is named in one warning line, and the default stays; so is
+// every other variable that begins with HZ_, but for those of the launcher, the lab and the tests.
 #pragma once
 
 #include <cstddef>
@@ -127,7 +127,9 @@ struct Options {
   static bool set_on_invalid(Options& o, std::string_view value) {
     return choose(value, {"abort", "report"}, o.report_only);
   }
-  static bool set_background(Options& o, std::string_view value) { return choose(value, {"0", "1"}, o.background); }
+  static bool set_background(Options& o, std::string_view value) {
+    return choose(value, {"0", "1"}, o.background);
+  }
   static bool set_huge_pages(Options& o, std::string_view value) {
     return choose(value, {"auto", "never", "always"}, o.huge_pages);
   }
@@ -226,18 +228,20 @@ inline constexpr Options::Knob Options::kKnobs[10] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "where the statistics line goes instead of stderr", set_stats_file},
-    {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer", set_on_invalid},
+    {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer",
+     set_on_invalid},
     {"thread_cache", "HZ_THREAD_CACHE", "1 to 4G", "bytes that one thread's bins may hold", set_thread_cache},
-    {"background", "HZ_BACKGROUND", "0, 1", "whether a thread of its own may return memory while the program is idle",
-     set_background},
-    {"retain", "HZ_RETAIN", "100 to 1000", "how much memory may be kept, in per cent of the recent peak of live bytes",
-     set_retain},
+    {"background", "HZ_BACKGROUND", "0, 1",
+     "whether a thread of its own may return memory while the program is idle", set_background},
+    {"retain", "HZ_RETAIN", "100 to 1000",
+     "how much memory may be kept, in per cent of the recent peak of live bytes", set_retain},
     {"limit_soft", "HZ_LIMIT_SOFT", "0, 1M to 16384G, 1% to 100%",
      "return caches and purge before the heap grows past it; 0: never", set_limit_soft},
     {"limit_hard", "HZ_LIMIT_HARD", "0, 1M to 16384G, 1% to 100%", "NULL and ENOMEM past it; 0: no limit",
      set_limit_hard},
     {"thp", "HZ_THP", "auto, never, always",
-     "whether the program's memory may lie on transparent huge pages; auto: as the system says", set_huge_pages},
+     "whether the program's memory may lie on transparent huge pages; auto: as the system says",
+     set_huge_pages},
     {"preset", "HZ_PRESET", "a name on the line's page", "a set of values that the line offers", set_preset},
 };
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the caches of idle
-// threads return to their spans, peaks decay, free pages go back to the system. It sleeps while every thread is idle
-// and nothing is left to do, and ends when the heap is small. Costs a look at every thread's heads and counts a tick.
+// The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the
+// caches of idle threads return to their spans, peaks decay, free pages go back to the system. It sleeps
+// while every thread is idle and nothing is left to do, and ends when the heap is small. Costs a look at
+// every thread's heads and counts a tick.
 //
-// Where it starts: in malloc, of a process that has threads, when the heap is worth it, whoever allocates; never in
-// free, because the C library frees under the lock that a new thread needs. A process that never had a thread gets
-// none: it may ask the system for what only such a process may have, and its forks copy all of it. There, memory goes
-// back as it is freed (Boundary::give_up_if_emptied, box/retain).
+// Where it starts: in malloc, of a process that has threads, when the heap is worth it, whoever allocates;
+// never in free, because the C library frees under the lock that a new thread needs. A process that never had
+// a thread gets none: it may ask the system for what only such a process may have, and its forks copy all of
+// it. There, memory goes back as it is freed (Boundary::give_up_if_emptied, box/retain).
 #pragma once
 
 #include "heap/revoke.hpp"
@@ -94,9 +95,9 @@ struct Purger {
     return tidy(idle);
   }
 
-  // What the crossings of others would do in time, while nobody crosses; whether nothing was left. `idle`: all threads
-  // are, so that what waits in the exchange waits for nobody. In steps, each under the lock of `purger_state`, which a
-  // fork waits for.
+  // What the crossings of others would do in time, while nobody crosses; whether nothing was left. `idle`:
+  // all threads are, so that what waits in the exchange waits for nobody. In steps, each under the lock of
+  // `purger_state`, which a fork waits for.
   static bool tidy(bool idle) {
     Thread& t = S::purger_state;
     Retain::rest(S::global.retain, idle);
@@ -121,8 +122,8 @@ struct Purger {
     return due && target < needed ? target : needed;
   }
 
-  // Of what waits in the exchange, so many bytes return to their spans: no more, or busy threads would fill the lists
-  // again for ever.
+  // Of what waits in the exchange, so many bytes return to their spans: no more, or busy threads would fill
+  // the lists again for ever.
   static void flush(Thread& t, std::size_t bytes) {
     const unsigned end = S::global.owners.end();
     for (unsigned owner = 0; owner < end && bytes != 0; ++owner) flush_owner(t, owner, bytes);
@@ -158,8 +159,8 @@ struct Purger {
     }
   }
 
-  // What threads have counted and not folded: who seldom crosses, never would. Who is at the boundary now does so, or
-  // is met at a later tick. With the list's lock.
+  // What threads have counted and not folded: who seldom crosses, never would. Who is at the boundary now
+  // does so, or is met at a later tick. With the list's lock.
   static void fold_books() {
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       const typename S::TryHold hold(t->lock);
@@ -167,10 +168,10 @@ struct Purger {
     }
   }
 
-  // Takes back what idle threads cache, and what busy ones do when the heap has shrunk, because much of it may be of
-  // sizes that they no longer use, or is sparse, because each slot that they cache may be what keeps a span: of those
-  // some at each tick, in turn. Whether all threads are idle, and none has to wait for the next tick. Where there is no
-  // barrier they keep it. With the list's lock.
+  // Takes back what idle threads cache, and what busy ones do when the heap has shrunk, because much of it
+  // may be of sizes that they no longer use, or is sparse, because each slot that they cache may be what
+  // keeps a span: of those some at each tick, in turn. Whether all threads are idle, and none has to wait for
+  // the next tick. Where there is no barrier they keep it. With the list's lock.
   static bool take_back(bool still) {
     typename S::Global& g = S::global;
     const bool aided = g.aided.load(std::memory_order_relaxed);
@@ -213,8 +214,8 @@ struct Purger {
     return Background::outgrown(out, t.highest);
   }
 
-  // At once when every thread that used the heap has ended: it must not be what keeps the process alive. Without a
-  // barrier it could not sleep, and ends when it would.
+  // At once when every thread that used the heap has ended: it must not be what keeps the process alive.
+  // Without a barrier it could not sleep, and ends when it would.
   static bool ended(bool at_rest, bool barrier) {
     const Hold list(S::global.threads_lock);
     const bool stays = !at_rest || (barrier && Background::worth(least_held()));
@@ -225,8 +226,8 @@ struct Purger {
     return true;
   }
 
-  // Until a thread comes back or is born, or the last one ends. Whoever comes back before the barrier is seen here;
-  // whoever comes later sees that we sleep. False without a barrier.
+  // Until a thread comes back or is born, or the last one ends. Whoever comes back before the barrier is seen
+  // here; whoever comes later sees that we sleep. False without a barrier.
   static bool sleep() {
     std::atomic<std::uint32_t>& purger = S::global.purger;
     purger.store(S::kPurgerSleeps, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How slots leave a thread: some of a bin, its outbox, or all that it holds, when it ends, when it empties itself, and
-// when memory cannot be had. Called by boundary.hpp and by those who take back what threads cache, with the thread's
-// lock held.
+// How slots leave a thread: some of a bin, its outbox, or all that it holds, when it ends, when it empties
+// itself, and when memory cannot be had. Called by boundary.hpp and by those who take back what threads
+// cache, with the thread's lock held.
 #pragma once
 
 #include "heap/transfer_cache.hpp"
@@ -45,7 +45,8 @@ struct Reclaim {
       const std::size_t size = bin_size(parcel.bin);
       t.gave(parcel.slots.count * size);
       Spans::check_marks(t, parcel.bin, parcel.slots);
-      // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever wants it.
+      // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever
+      // wants it.
       if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size) &&
           S::global.owners.threads(parcel.owner) != 0) {
         Transfer::prove_some(t, parcel.bin, parcel.slots);
@@ -67,8 +68,8 @@ struct Reclaim {
       }
   }
 
-  // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that waits for the
-  // owner returns to its spans.
+  // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that
+  // waits for the owner returns to its spans.
   static void thread_exit(Thread& t) {
     // A hint: see Threads::on_thread_exit.
     const bool last = S::global.owners.threads(t.owner) == 1;
@@ -78,7 +79,8 @@ struct Reclaim {
     Spans::purge_if_due(t);
   }
 
-  // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to the system.
+  // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to
+  // the system.
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
     Transfer::flush_all(t);

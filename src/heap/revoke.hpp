@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking back what another thread caches, without a lock or an atomic on its hot path. Called by the purger for threads
-// that are idle, by trim, and when memory cannot be had. Costs two barriers on all threads, and a walk along the lists.
+// Taking back what another thread caches, without a lock or an atomic on its hot path. Called by the purger
+// for threads that are idle, by trim, and when memory cannot be had. Costs two barriers on all threads, and a
+// walk along the lists.
 //
 //   here   1  with the thread's lock: make it see `empty`
-//          2  barrier: from here on it may finish the one hot operation that it is in; all else meets the lock
-//          3  exchange the head of every list for null
-//          4  barrier: that operation has seen the list or will see none
-//          5  a list is ours if its length and the owner's count agree; at most one does not: it stays unresolved
+//          2  barrier: from here on it may finish the one hot operation that it is in; all else meets the
+//          lock 3  exchange the head of every list for null 4  barrier: that operation has seen the list or
+//          will see none 5  a list is ours if its length and the owner's count agree; at most one does not:
+//          it stays unresolved
 //   owner  the next slow path takes the lock and makes its state whole again (Threads::reattach)
 //
-// The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the thread may
-// have been interrupted there by a signal whose handler sleeps. A bin's count moves first and its head last, so the
-// count tells afterwards what the operation did. The outbox has a flag of its own.
+// The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the
+// thread may have been interrupted there by a signal whose handler sleeps. A bin's count moves first and its
+// head last, so the count tells afterwards what the operation did. The outbox has a flag of its own.
 #pragma once
 
 #include "heap/fork.hpp"
@@ -38,8 +39,8 @@ struct Revocation {
     return any;
   }
 
-  // With the list's lock, under which nobody may wait: who is at the boundary is not idle. False if so, if there is
-  // nothing to take, if the thread may be gone, or without a barrier.
+  // With the list's lock, under which nobody may wait: who is at the boundary is not idle. False if so, if
+  // there is nothing to take, if the thread may be gone, or without a barrier.
   static bool revoke(Thread& t) {
     const typename S::TryHold hold(t.lock);
     if (!hold.held || !t.hooked.peek()) return false;
@@ -100,8 +101,8 @@ struct Revocation {
       return Front::listed(t.front, bin, list);
   }
 
-  // The list as a chain, if it is one from end to end: its first slot may have been handed out a moment ago, and then
-  // its link is whatever the user wrote.
+  // The list as a chain, if it is one from end to end: its first slot may have been handed out a moment ago,
+  // and then its link is whatever the user wrote.
   static Chain walked(const Thread& t, Bin bin, FreeSlot* list) {
     constexpr unsigned kLongest = 1U << 20;
     Chain chain = {list, list, 0};

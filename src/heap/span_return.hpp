@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way back: from free slots to their spans, from empty spans to the source, from free pages to the system; and the
-// look at every slot on its way. The lower half of the boundary: called by boundary.hpp, by what lies between, and by
-// huge blocks when they go.
+// The way back: from free slots to their spans, from empty spans to the source, from free pages to the
+// system; and the look at every slot on its way. The lower half of the boundary: called by boundary.hpp, by
+// what lies between, and by huge blocks when they go.
 #pragma once
 
 #include "heap/faults.hpp"
@@ -35,8 +35,8 @@ struct SpanReturn {
     }
   }
 
-  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at where the
-  // slots are in this core's cache anyway: on their way out of a thread and out of a span.
+  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at
+  // where the slots are in this core's cache anyway: on their way out of a thread and out of a span.
   static void check_marks(Thread& t, Bin bin, Bundle& bundle) {
     if constexpr (Guard::kMarks) {
       const FreeSlot* slot = bundle.first;
@@ -46,8 +46,8 @@ struct SpanReturn {
     }
   }
 
-  // Where nothing tells at the free whether a slot is free, what comes into a bin is proved when it returns to its
-  // span. This is the proof for slots that do not.
+  // Where nothing tells at the free whether a slot is free, what comes into a bin is proved when it returns
+  // to its span. This is the proof for slots that do not.
   static void prove(Bin bin, Bundle& bundle) {
     if constexpr (!Guard::kProves) {
       const unsigned count = bundle.count;
@@ -67,8 +67,8 @@ struct SpanReturn {
     }
     return purged;
   }
-  // Whether, with so many bytes more, more would be dirty than may. What others free is dirty at once, and told later:
-  // whoever says yes has looked.
+  // Whether, with so many bytes more, more would be dirty than may. What others free is dirty at once, and
+  // told later: whoever says yes has looked.
   static bool too_dirty(Thread& t, std::size_t more) {
     const std::size_t dirty = Source::dirty_bytes(S::global.source) + more;
     if (HZ_LIKELY(dirty <= Retain::dirty_limit(S::global.retain, t.retain))) return false;
@@ -92,7 +92,8 @@ struct SpanReturn {
   }
 
  private:
-  static constexpr unsigned kStep = Front::kInBand ? 32 : 64;  // slots for which the lock of their class is held
+  static constexpr unsigned kStep =
+      Front::kInBand ? 32 : 64;  // slots for which the lock of their class is held
 
   static void put_back(Thread& t, Bin bin, void** slots, unsigned count) {
     const Given given = Pool::give(S::shelves.pool, bin, slots, count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The heap's start: what is asked of the system and of the environment, once, by whoever comes first. Called by a
-// thread's birth and by those who need a heap without one; a load afterwards.
+// The heap's start: what is asked of the system and of the environment, once, by whoever comes first. Called
+// by a thread's birth and by those who need a heap without one; a load afterwards.
 #pragma once
 
 #include "heap/options.hpp"
@@ -28,8 +28,8 @@ struct Start {
   }
 
  private:
-  // All that is ever asked of the system is asked here: later a program may have forbidden itself to ask (doc/life.md,
-  // "System calls").
+  // All that is ever asked of the system is asked here: later a program may have forbidden itself to ask
+  // (doc/life.md, "System calls").
   HZ_COLD static bool build() {
     typename S::Global& g = S::global;
     const Hold hold(g.threads_lock);
@@ -62,7 +62,8 @@ struct Start {
     apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
     Line::Retain::set(g.retain, {.percent = options.retain});
-    if (options.report_only) FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
+    if (options.report_only)
+      FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
   }
 
   static void apply_preset() {
@@ -72,12 +73,18 @@ struct Start {
       for (const Preset& preset : Line::kPresets) {
         if (std::string_view(preset.name) != options.preset) continue;
         if (options.thread_cache == 0) g.thread_budget.store(preset.thread_cache, std::memory_order_relaxed);
-        Line::Retain::set(g.retain, {.percent = options.retain == 0 ? preset.retain : 0, .floor = preset.floor});
+        Line::Retain::set(g.retain,
+                          {.percent = options.retain == 0 ? preset.retain : 0, .floor = preset.floor});
         return;
       }
     }
     os::Message message;
-    message.text("hz: warning: line ").text(Line::kName).text(" has no preset ").text(options.preset).text("\n").send();
+    message.text("hz: warning: line ")
+        .text(Line::kName)
+        .text(" has no preset ")
+        .text(options.preset)
+        .text("\n")
+        .send();
   }
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of one line's heap: what the process has, what each thread has, and how a thread finds its own. Everything
-// is constant-initialised, because the dynamic loader calls malloc before any constructor runs.
+// The state of one line's heap: what the process has, what each thread has, and how a thread finds its own.
+// Everything is constant-initialised, because the dynamic loader calls malloc before any constructor runs.
 //
-//   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns nothing, so
-//              that every operation falls into its slow path (not born yet, dead, revoked, or operations are being
-//              counted)
-//   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no memory, or
+//   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns
+//   nothing, so
+//              that every operation falls into its slow path (not born yet, dead, revoked, or operations are
+//              being counted)
+//   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no
+//   memory, or
 //              null before birth
 //
 // Lock order: threads -> one thread's lock -> that of `shared`, or of `purger_state` -> pool -> source.
@@ -46,13 +48,16 @@ struct Composition {
                 "slots pass between front and exchange: they need one type of Bundle");
 
   // Audits follow links; and a list that was taken from a thread may begin with a slot that the program has.
-  static_assert(!Guard::kMarks || Front::kInBand, "a guard with marks needs links in free slots: a front in band");
+  static_assert(!Guard::kMarks || Front::kInBand,
+                "a guard with marks needs links in free slots: a front in band");
   static_assert(!Front::kInBand || Guard::kMarks,
                 "a front in band needs a guard with marks, or its links are not proved");
 
-  // Without owners the hot path does not ask whether there is a tag: the bin of nothing goes on to guard and front.
+  // Without owners the hot path does not ask whether there is a tag: the bin of nothing goes on to guard and
+  // front.
   static_assert(Route::kOwned || !Guard::kProves, "a guard that looks at slots needs a route with owners");
-  static_assert(Route::kOwned || Front::kAnyBin, "a route without owners needs a front that may be asked for any bin");
+  static_assert(Route::kOwned || Front::kAnyBin,
+                "a route without owners needs a front that may be asked for any bin");
 
   static_assert(Route::kOwned || (Exchange::kOwners == 1 && !Exchange::kUntold),
                 "an exchange with owners needs a route that names them");
@@ -111,9 +116,9 @@ struct State {
 
   struct Local;
 
-  // The highest of a thread's own `taken`, in this window and the one before. A window lasts until the thread has taken
-  // as much as was its highest once more: for a thread that only frees, the peak does not decay, however slowly it goes
-  // on.
+  // The highest of a thread's own `taken`, in this window and the one before. A window lasts until the thread
+  // has taken as much as was its highest once more: for a thread that only frees, the peak does not decay,
+  // however slowly it goes on.
   struct Lately {
     static constexpr std::ptrdiff_t kLeast = 4 * kMiB;
     static constexpr std::ptrdiff_t kShare = 8;
@@ -128,8 +133,8 @@ struct State {
       if (taken > high) high = taken;
     }
 
-    // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment ago. Half a
-    // bin more it frees without coming to the boundary again.
+    // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment
+    // ago. Half a bin more it frees without coming to the boundary again.
     bool emptied(std::ptrdiff_t taken, std::size_t cached) {
       if (turnover >= high) {
         before = high;
@@ -161,8 +166,8 @@ struct State {
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
     bool hidden = false;             // it sees `empty` since it emptied itself
     std::ptrdiff_t taken = 0;        // bytes that came to it less those that it gave away
-    std::size_t taken_back = 0;      // bytes that a revocation put back; its owner notes them when it reattaches
-    Lately lately;                   // see Boundary::give_up_if_emptied
+    std::size_t taken_back = 0;  // bytes that a revocation put back; its owner notes them when it reattaches
+    Lately lately;               // see Boundary::give_up_if_emptied
     typename Line::Retain::PerThread retain;
     OwnerWord<Local*> local;      // of the thread while it lives; null for the dead
     OwnerWord<bool> deferring;    // the owner is at its outbox without the lock
@@ -182,8 +187,8 @@ struct State {
   };
   static_assert(sizeof(Thread) <= Line::kThreadBytes, "the line promises to keep a thread's state small");
 
-  // Where threads meet, by class and by owner. All zero at first, and apart from what is not, so that a page of it is
-  // touched when something in it is used.
+  // Where threads meet, by class and by owner. All zero at first, and apart from what is not, so that a page
+  // of it is touched when something in it is used.
   struct Shelves {
     typename Line::Exchange::Global exchange;
     typename Line::Pool::Global pool;
@@ -203,7 +208,7 @@ struct State {
     Owners<Line::Exchange::kOwners> owners;
     std::size_t thread_memory = 0;
     std::atomic<unsigned> thread_count{0};  // alive; written under the lock
-    unsigned busy_turn = 0;                 // which busy threads the purger takes from next: see Purger::take_back
+    unsigned busy_turn = 0;  // which busy threads the purger takes from next: see Purger::take_back
 
     std::atomic<bool> open{false};
     std::atomic<bool> counting{false};
@@ -217,8 +222,8 @@ struct State {
     unsigned spares = 0;  // length of `spare`
     std::atomic<bool> fork_hooked{false};
 
-    std::atomic<std::uint32_t> purger{kNoPurger};     // waited on
-    std::atomic<bool> aided{false};                   // there is a purger, and it can take back what threads cache
+    std::atomic<std::uint32_t> purger{kNoPurger};  // waited on
+    std::atomic<bool> aided{false};  // there is a purger, and it can take back what threads cache
     std::atomic<std::uint64_t> purger_not_before{0};  // milliseconds
   };
   static constexpr std::uint32_t kThisProcess = 1;
@@ -230,7 +235,7 @@ struct State {
   struct Local {
     std::atomic<Thread*> fast;  // written by others, too
     Thread* heap;
-    bool forking;         // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
+    bool forking;  // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
     std::uint8_t inside;  // of so many scopes that take locks
     std::uint8_t noted;
     std::uint64_t notes[kMostNoted];  // see heap/faults.hpp
@@ -252,7 +257,9 @@ struct State {
     if (local != nullptr) local->fast.store(shown ? &unless_counting(t) : &empty, std::memory_order_relaxed);
   }
   // What the hot path is to see while nothing stands against it.
-  static Thread& unless_counting(Thread& t) { return global.counting.load(std::memory_order_relaxed) ? empty : t; }
+  static Thread& unless_counting(Thread& t) {
+    return global.counting.load(std::memory_order_relaxed) ? empty : t;
+  }
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
   struct Hold : os::Guarded {
@@ -265,8 +272,9 @@ struct State {
     }
     const bool held;
   };
-  // The lock of a state for one crossing of the boundary; and its part of retention's books, which is read before and
-  // folded after. They are exact after each crossing where nobody else is at work, and where nobody could fold later.
+  // The lock of a state for one crossing of the boundary; and its part of retention's books, which is read
+  // before and folded after. They are exact after each crossing where nobody else is at work, and where
+  // nobody could fold later.
   class Crossing {
    public:
     explicit Crossing(Thread& t) : thread_(t), hold_(t.lock) {

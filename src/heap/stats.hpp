@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers: sums what the threads counted and what the heap holds, and writes the one statistics line. Called by the
-// direct API, at exit, and when SIGTERM ends the process; locks one thread after the other, so the picture is exact
-// when no thread of the program moves.
+// The numbers: sums what the threads counted and what the heap holds, and writes the one statistics line.
+// Called by the direct API, at exit, and when SIGTERM ends the process; locks one thread after the other, so
+// the picture is exact when no thread of the program moves.
 #pragma once
 
 #include "hakozuna/hakozuna.h"
@@ -77,13 +77,16 @@ struct Stats {
 
   static constexpr std::size_t kFields = sizeof(hz_stats_t) / sizeof(std::uint64_t);
   static constexpr const char* kNames[] = {
-      "counting",       "alloc_small",   "alloc_medium",   "alloc_large", "free_small",       "free_medium",
-      "free_large",     "refills",       "flushes",        "remote_sent", "remote_collected", "remote_waiting",
-      "spans_acquired", "spans_retired", "purges",         "bytes_held",  "bytes_live",       "bytes_cached",
-      "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads",          "revocations"};
+      "counting",         "alloc_small",    "alloc_medium",   "alloc_large",   "free_small",
+      "free_medium",      "free_large",     "refills",        "flushes",       "remote_sent",
+      "remote_collected", "remote_waiting", "spans_acquired", "spans_retired", "purges",
+      "bytes_held",       "bytes_live",     "bytes_cached",   "bytes_dirty",   "bytes_purged",
+      "bytes_metadata",   "bytes_peak",     "threads",        "revocations"};
   static_assert(sizeof kNames / sizeof kNames[0] == kFields);
 
-  static std::uint64_t at(const std::uint64_t* sums, Event event) { return sums[static_cast<unsigned>(event)]; }
+  static std::uint64_t at(const std::uint64_t* sums, Event event) {
+    return sums[static_cast<unsigned>(event)];
+  }
 
   // What could not be locked in time is counted as it is seen, or, a list, not at all.
   static hz_stats_t read(Patience& patience) {
@@ -93,10 +96,12 @@ struct Stats {
     std::size_t threads = 0;
     hz_stats_t out = {};
     {
-      // The purger takes caches back with the list's lock, and puts back, with that of its own state, what waits.
+      // The purger takes caches back with the list's lock, and puts back, with that of its own state, what
+      // waits.
       const Look list(g.threads_lock, patience);
       if (list.may_walk()) {
-        for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads) add_locked(*t, sums, cached, patience);
+        for (Thread* t = g.threads; t != nullptr; t = t->next, ++threads)
+          add_locked(*t, sums, cached, patience);
         for (Thread* t = g.orphans; t != nullptr; t = t->next) add_locked(*t, sums, cached, patience);
       }
       const Look shared(S::shared.lock, patience);
@@ -129,7 +134,7 @@ struct Stats {
     out.bytes_purged = at(sums, Event::kPurgedBytes);
     out.bytes_cached = cached;
     // Counted where operations are counted: then held == live + cached is a proof and not a definition.
-    out.bytes_live = out.counting != 0         ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
+    out.bytes_live = out.counting != 0 ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
                      : out.bytes_held > cached ? out.bytes_held - cached
                                                : 0;
     if (g.open.load(std::memory_order_relaxed) && patience.for_source())

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of all boxes, one row per granule, which the source sets aside: how long their rows are, and who gets
-// which. Called once, when the heap opens; it is told, under the source's lock, when the route covers more.
+// The tables of all boxes, one row per granule, which the source sets aside: how long their rows are, and who
+// gets which. Called once, when the heap opens; it is told, under the source's lock, when the route covers
+// more.
 #pragma once
 
 #include <iterator>
@@ -10,8 +11,8 @@
 
 namespace hz {
 
-// What a box keeps a granule, and what of it is for slots below 128 bytes alone: untouched under others, so no limit
-// counts it. 0 for a box that keeps nothing.
+// What a box keeps a granule, and what of it is for slots below 128 bytes alone: untouched under others, so
+// no limit counts it. 0 for a box that keeps nothing.
 template <class Box>
 inline constexpr std::size_t kTableBytes = 0;
 template <class Box>

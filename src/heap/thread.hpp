@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Birth and death: how a thread gets its state, and gives it up. Called from slow paths, and from the C library's hook
-// at a thread's exit.
+// Birth and death: how a thread gets its state, and gives it up. Called from slow paths, and from the C
+// library's hook at a thread's exit.
 #pragma once
 
 #include "heap/reclaim.hpp"
@@ -39,8 +39,8 @@ struct Threads {
     const Crossing crossing_;
   };
 
-  // Returns to its spans what no living thread holds: the states that a fork left behind and no new thread has adopted,
-  // and the shared one.
+  // Returns to its spans what no living thread holds: the states that a fork left behind and no new thread
+  // has adopted, and the shared one.
   static void collect_leftovers() {
     Forks<Line>::notice_process();
     const typename Faults<Line>::Telling telling;
@@ -65,7 +65,8 @@ struct Threads {
     S::global.spares = 0;
   }
 
-  // The destructors of other thread-specific data may still allocate and free: they do so in the shared state.
+  // The destructors of other thread-specific data may still allocate and free: they do so in the shared
+  // state.
   static void on_thread_exit(void* state) {
     Forks<Line>::notice_process();
     auto* t = static_cast<Thread*>(state);
@@ -102,8 +103,9 @@ struct Threads {
   }
 
  private:
-  // A thread whose end nobody would tell us of, because there is no thread-specific key or no memory for its value, has
-  // no state of its own: what it cached would stay for ever, and who takes caches back would write into its storage.
+  // A thread whose end nobody would tell us of, because there is no thread-specific key or no memory for its
+  // value, has no state of its own: what it cached would stay for ever, and who takes caches back would write
+  // into its storage.
   HZ_COLD static Thread& born() {
     typename S::Global& g = S::global;
     if (!Start<Line>::open() || S::tls.forking || !g.has_exit_key) return S::shared;
@@ -145,8 +147,8 @@ struct Threads {
     return t;
   }
 
-  // A thread's state, and behind it what its front stores apart: a mapping, so that it goes back when the thread is
-  // gone.
+  // A thread's state, and behind it what its front stores apart: a mapping, so that it goes back when the
+  // thread is gone.
   using Store = typename Line::Front::Store;
   static constexpr std::size_t kStateBytes = align_up(sizeof(Thread), 64);
   static std::size_t mapping_bytes() { return align_up(kStateBytes + sizeof(Store), os::page_bytes()); }
@@ -208,8 +210,8 @@ struct Threads {
     Line::Exchange::carried(S::shelves.exchange, t.owner);
     g.thread_count.fetch_add(1, std::memory_order_relaxed);
   }
-  // Whether nobody is left who would come for what waits for the thread's owner. Heirs that leave together each see the
-  // other; a new thread may take the owner over meanwhile, and finds less.
+  // Whether nobody is left who would come for what waits for the thread's owner. Heirs that leave together
+  // each see the other; a new thread may take the owner over meanwhile, and finds less.
   static bool leave(Thread& t) {
     const Hold list(S::global.threads_lock);
     delist(S::global, t);
@@ -220,14 +222,15 @@ struct Threads {
     return last;
   }
 
-  // What the dead have counted lives on in the shared state; some of their states serve threads to come. With the
-  // list's lock.
+  // What the dead have counted lives on in the shared state; some of their states serve threads to come. With
+  // the list's lock.
   static void discard(Thread& t) {
     Line::Front::leave(t.front);
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
     const Hold hold(S::shared.lock);
-    for (unsigned i = 0; i < kEvents; ++i) Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
+    for (unsigned i = 0; i < kEvents; ++i)
+      Line::Observe::count(S::shared.observe, static_cast<Event>(i), sums[i]);
     if (S::global.spares >= kSpares) return unmap(t);
     t.next = S::global.spare;
     S::global.spare = &t;

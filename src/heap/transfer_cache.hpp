@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slots that wait between threads, in the exchange: for their owner, or for any thread of it. Retention says
-// how many bytes may; what is more returns to its spans. Called from the boundary (boundary.hpp) with the thread's
-// lock held.
+// how many bytes may; what is more returns to its spans. Called from the boundary (boundary.hpp) with the
+// thread's lock held.
 #pragma once
 
 #include <type_traits>
@@ -25,8 +25,8 @@ struct TransferCache {
   using Guard = typename Line::Guard;
 
  private:
-  // Where slots lie on their way from one shared place to another: in a magazine, for a stack may be small; without
-  // memory for one, one at a time. It is had when there is something to lie there.
+  // Where slots lie on their way from one shared place to another: in a magazine, for a stack may be small;
+  // without memory for one, one at a time. It is had when there is something to lie there.
   class InMagazine {
    public:
     InMagazine() = default;
@@ -102,14 +102,17 @@ struct TransferCache {
       prove_some(t, bin, slots);
       magazine->count = slots.count;
       Retain::waiting_added(t.retain, slots.count * bin_size(bin));
-      return slots.count != 0 ? Exchange::give(S::shelves.exchange, bin, magazine) : give_empty(bin, magazine);
+      return slots.count != 0 ? Exchange::give(S::shelves.exchange, bin, magazine)
+                              : give_empty(bin, magazine);
     }
     Spans::put_back(t, bin, slots);
     give_empty(bin, magazine);
     trim(t);
   }
   static auto* take_empty(Bin bin) { return Exchange::take_empty(S::shelves.exchange, bin); }
-  static void give_empty(Bin bin, auto* magazine) { Exchange::give_empty(S::shelves.exchange, bin, magazine); }
+  static void give_empty(Bin bin, auto* magazine) {
+    Exchange::give_empty(S::shelves.exchange, bin, magazine);
+  }
 
   static void own(const Thread& t, Bin bin, const Bundle& slots) {
     if constexpr (Exchange::kUntold)
@@ -120,7 +123,8 @@ struct TransferCache {
     Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
   }
 
-  // Of batches that do not return to their spans the first and then one in so many, and all that a dying thread leaves.
+  // Of batches that do not return to their spans the first and then one in so many, and all that a dying
+  // thread leaves.
   static void prove_some(Thread& t, Bin bin, Bundle& bundle) {
     if (t.given_batches++ % kUnproved == 0 || t.local.peek() == nullptr) Spans::prove(bin, bundle);
   }
@@ -167,15 +171,16 @@ struct TransferCache {
     Spans::purge_if_due(t);
   }
 
-  // What waits for others: of owners without a thread, and of whom the exchange lends from when memory would be mapped.
+  // What waits for others: of owners without a thread, and of whom the exchange lends from when memory would
+  // be mapped.
   static void steal(Thread& t, Bin bin, unsigned want, bool maps, Bundle& out) {
     const unsigned sent = Exchange::steal(S::shelves.exchange, S::global.owners, bin, want, maps, out);
     if (out.count == 0) return;
     Observe::count(t.observe, Event::kRemoteCollected, sent);
     Retain::waiting_taken(t.retain, out.count * bin_size(bin));
   }
-  // At most so many of the slots of a class that wait for an owner are given to others, or return to their spans.
-  // Whether the caller has to trim afterwards: for all that it passes on, once.
+  // At most so many of the slots of a class that wait for an owner are given to others, or return to their
+  // spans. Whether the caller has to trim afterwards: for all that it passes on, once.
   HZ_SLOW static bool pass_on(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
     bool all_wait = true;
     while (most != 0 && Exchange::waits(S::shelves.exchange, owner, bin)) {
@@ -188,11 +193,13 @@ struct TransferCache {
     return !all_wait;
   }
 
-  // More waits than may: a bounded part of it returns to its spans, list by list in turn; if it is far more, first
-  // what waits for this thread's owner, although the thread may want it soon. Returns how many slots went.
+  // More waits than may: a bounded part of it returns to its spans, list by list in turn; if it is far more,
+  // first what waits for this thread's owner, although the thread may want it soon. Returns how many slots
+  // went.
   static unsigned trim(Thread& t) {
     constexpr unsigned kMost = 4 * kBatch;
-    if (Retain::waiting_bytes(t.retain) == 0 || Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
+    if (Retain::waiting_bytes(t.retain) == 0 ||
+        Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
       return 0;
     Scratch scratch;
     unsigned room = kMost;
@@ -252,7 +259,8 @@ struct TransferCache {
   static unsigned trim_list(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned room) {
     if (bin == 0) return room;
     unsigned gone = 0;
-    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n) n = put_back_some(t, scratch, owner, bin, kBatch);
+    for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n)
+      n = put_back_some(t, scratch, owner, bin, kBatch);
     return gone < room ? room - gone : 0;
   }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line hz3, scale lane: lookup first. Every free finds class and owner in one page tag; owners get their slots back
-// through a lock-free stash; a thread's state stays within 8 KiB. For programs whose threads mostly free what they
-// allocate, at any number of threads.
+// Line hz3, scale lane: lookup first. Every free finds class and owner in one page tag; owners get their
+// slots back through a lock-free stash; a thread's state stays within 8 KiB. For programs whose threads
+// mostly free what they allocate, at any number of threads.
 #pragma once
 
 #include "box/exchange/owner_lists.hpp"

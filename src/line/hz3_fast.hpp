@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line hz3-fast: hz3 with few owners and a dense bank of outgoing parcels, one per owner and class, so that remote
-// frees need no grouping. Costs up to 48 KiB of state a thread; for programs with a handful of busy threads.
+// Line hz3-fast: hz3 with few owners and a dense bank of outgoing parcels, one per owner and class, so that
+// remote frees need no grouping. Costs up to 48 KiB of state a thread; for programs with a handful of busy
+// threads.
 #pragma once
 
 #include "box/exchange/dense_bank.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line hz4: remote frees first. What a thread frees for others travels as messages, grouped and packed, and the owner
-// adopts its inbox whole; a thread caches spans of large classes like any slot, so none is mapped for a block. Owners
-// without limit. For programs whose blocks are allocated by one thread and freed by another.
+// Line hz4: remote frees first. What a thread frees for others travels as messages, grouped and packed, and
+// the owner adopts its inbox whole; a thread caches spans of large classes like any slot, so none is mapped
+// for a block. Owners without limit. For programs whose blocks are allocated by one thread and freed by
+// another.
 #pragma once
 
 #include "box/exchange/message_batch.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line hz8: balanced, and small. The state of every slot stands out of line and is proved at each free; strangers set a
-// bit in the span's pending bitmap; what a thread cannot keep returns to its span at once, and little is kept. For
-// programs that must not hold more memory than they use, and for those whose frees are not to be trusted.
+// Line hz8: balanced, and small. The state of every slot stands out of line and is proved at each free;
+// strangers set a bit in the span's pending bitmap; what a thread cannot keep returns to its span at once,
+// and little is kept. For programs that must not hold more memory than they use, and for those whose frees
+// are not to be trusted.
 #pragma once
 
 #include "box/exchange/pending_bitmap.hpp"

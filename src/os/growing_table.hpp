@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table that grows while others read it: rows never move and are never taken back. The first rows are part of the
-// table itself, the others come in chunks, each as long as all before it. Used where something exists once per owner.
-// A look-up costs a compare, for late rows two loads more; growing costs a system call a doubling.
+// A table that grows while others read it: rows never move and are never taken back. The first rows are part
+// of the table itself, the others come in chunks, each as long as all before it. Used where something exists
+// once per owner. A look-up costs a compare, for late rows two loads more; growing costs a system call a
+// doubling.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operating system is Linux: memory, process, hooks and waiting by way of the C library's plain system call
-// wrappers. See os.hpp for the contract; called on cold paths only.
+// The operating system is Linux: memory, process, hooks and waiting by way of the C library's plain system
+// call wrappers. See os.hpp for the contract; called on cold paths only.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -46,7 +46,8 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   return pointer(start);
 }
 
-constinit HugePages huge_pages = HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
+constinit HugePages huge_pages =
+    HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
 
 // All of the range alike, or pieces of it could not become one mapping again.
 void* advised(void* at, std::size_t bytes) {
@@ -184,7 +185,8 @@ std::uint64_t random_word() {
   const KeepErrno keep;
   std::uint64_t word = 0;
   const auto* seed = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
-  if (seed != nullptr) memcpy(&word, seed + 8, sizeof word);  // the first half is the C library's stack canary
+  if (seed != nullptr)
+    memcpy(&word, seed + 8, sizeof word);  // the first half is the C library's stack canary
   struct timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   word ^= static_cast<std::uint64_t>(now.tv_nsec) * 0x9E3779B97F4A7C15U;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the control groups of Linux allow this process, version 1 and 2 and both at once. Called once in the life of a
-// process, when its heap opens: three system calls a file, one or two files a level of nesting. /proc/self/mountinfo is
-// long, and slow to read: only where a group is not where every distribution has it.
+// What the control groups of Linux allow this process, version 1 and 2 and both at once. Called once in the
+// life of a process, when its heap opens: three system calls a file, one or two files a level of nesting.
+// /proc/self/mountinfo is long, and slow to read: only where a group is not where every distribution has it.
 //
-//   /proc/self/cgroup     ID:CONTROLLERS:GROUP        where this process is; version 2 has id 0 and no controllers
-//   /proc/self/mountinfo  … ROOT MOUNTPOINT … - TYPE SOURCE OPTIONS      where that can be seen
+//   /proc/self/cgroup     ID:CONTROLLERS:GROUP        where this process is; version 2 has id 0 and no
+//   controllers /proc/self/mountinfo  … ROOT MOUNTPOINT … - TYPE SOURCE OPTIONS      where that can be seen
 //
 // The limits of GROUP stand in MOUNTPOINT + (GROUP without ROOT), and those of what encloses it above, up to
-// MOUNTPOINT. In a namespace of their own both paths are relative to the namespace's root, so the rule stays the same;
-// a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is skipped.
+// MOUNTPOINT. In a namespace of their own both paths are relative to the namespace's root, so the rule stays
+// the same; a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is
+// skipped.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -157,8 +158,8 @@ class Reader {
   static constexpr const char* kUsual[kHierarchies][2] = {
       {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, {"/sys/fs/cgroup/memory"}, {"/sys/fs/cgroup/cpu"}};
 
-  // A controller belongs to one hierarchy. What may run at once matters only to who shares a limit of memory. False if
-  // a group is not to be seen, as a part of the whole, where every distribution has it.
+  // A controller belongs to one hierarchy. What may run at once matters only to who shares a limit of memory.
+  // False if a group is not to be seen, as a part of the whole, where every distribution has it.
   bool read_usual_places() {
     if (!climb_usual(groups_[kMemory].length != 0 ? kMemory : kUnified, kOfMemory)) return false;
     drop_what_is_no_limit();
@@ -213,7 +214,8 @@ class Reader {
     directory.add(below);
     if (!directory.whole) return;
     for (unsigned level = 0; level < kMostLevels; ++level) {
-      while (directory.length > top && directory.text[directory.length - 1] == '/') directory.cut(directory.length - 1);
+      while (directory.length > top && directory.text[directory.length - 1] == '/')
+        directory.cut(directory.length - 1);
       look(hierarchy, directory, parts);
       if (directory.length <= top) return;
       std::size_t length = directory.length;

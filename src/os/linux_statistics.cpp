@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the statistics line goes, and that it is written when the process is told to end. See os.hpp for the contract;
-// called when the heap opens, at exit and in a signal handler: async-signal-safe, and nothing allocates.
+// Where the statistics line goes, and that it is written when the process is told to end. See os.hpp for the
+// contract; called when the heap opens, at exit and in a signal handler: async-signal-safe, and nothing
+// allocates.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -83,7 +84,8 @@ void write_statistics(const char* text, std::size_t length) {
 void before_termination(void (*last)()) {
   const KeepErrno keep;
   struct sigaction now;
-  if (sigaction(SIGTERM, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+  if (sigaction(SIGTERM, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL)
+    return;
   last_words = last;
   struct sigaction ours = {};
   ours.sa_handler = &end;

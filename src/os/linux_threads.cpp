@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linux: a thread of our own, and a memory barrier on all threads of the process. See os.hpp for the contract; called
-// by the purger and by whoever takes back what other threads cache.
+// Linux: a thread of our own, and a memory barrier on all threads of the process. See os.hpp for the
+// contract; called by the purger and by whoever takes back what other threads cache.
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -30,8 +30,8 @@ struct Start {
 };
 constinit Start start = {};  // one thread at a time is started
 
-// The loader has come to constructors: before, it is still laying out what a thread needs. Atomic, or a compiler that
-// runs constructors while it compiles would have it set from the start (clang does).
+// The loader has come to constructors: before, it is still laying out what a thread needs. Atomic, or a
+// compiler that runs constructors while it compiles would have it set from the start (clang does).
 constinit std::atomic<bool> loaded{false};
 __attribute__((constructor)) void now_loaded() { loaded.store(true, std::memory_order_relaxed); }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mutex of four bytes for the cold paths: one atomic exchange to take when free, sleeps in the kernel when not.
-// Constant-initialised, never allocates, may be released by the child of a fork whose parent took it. Before it sleeps
-// it spins, unless the process may run on one processor only: there nobody can release it meanwhile. (A quota of CPU
-// time is no reason: the holder may run at the same time, on another processor.)
+// A mutex of four bytes for the cold paths: one atomic exchange to take when free, sleeps in the kernel when
+// not. Constant-initialised, never allocates, may be released by the child of a fork whose parent took it.
+// Before it sleeps it spins, unless the process may run on one processor only: there nobody can release it
+// meanwhile. (A quota of CPU time is no reason: the holder may run at the same time, on another processor.)
 // Source of the three-state word: U. Drepper, "Futexes are tricky", 2011, mutex 2.
 #pragma once
 
@@ -20,8 +20,8 @@ class Lock {
   HZ_INLINE void lock() {
     std::uint32_t expected = kFree;
     // Acquire: see what the last holder wrote.
-    if (HZ_UNLIKELY(
-            !word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)))
+    if (HZ_UNLIKELY(!word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                                   std::memory_order_relaxed)))
       wait();
   }
   // False if it could not be had in that time: who asks may be who holds it, in a signal handler.
@@ -37,7 +37,8 @@ class Lock {
   bool try_lock() {
     std::uint32_t expected = kFree;
     // Acquire: as in lock().
-    return word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+    return word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
   }
   HZ_INLINE void unlock() {
     // Release: the next holder sees what we wrote.
@@ -45,7 +46,9 @@ class Lock {
   }
 
   // Where the process may run on one processor only nobody can release a lock meanwhile: no spinning.
-  static void know_processors(unsigned usable) { spins_.store(usable == 1 ? 0 : kSpins, std::memory_order_relaxed); }
+  static void know_processors(unsigned usable) {
+    spins_.store(usable == 1 ? 0 : kSpins, std::memory_order_relaxed);
+  }
 
   // In a child process; whether a thread of the parent held it.
   bool reset() { return word_.exchange(kFree, std::memory_order_relaxed) != kFree; }
@@ -59,7 +62,9 @@ class Lock {
       if (word_.load(std::memory_order_relaxed) == kFree) {
         std::uint32_t expected = kFree;
         // Acquire: as in lock().
-        if (word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) return;
+        if (word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,
+                                        std::memory_order_relaxed))
+          return;
       }
       pause();
     }

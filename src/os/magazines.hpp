@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Magazines: arrays of slots of one class, in which slots lie where nothing is written into free slots. They make up
-// the longer bins of threads, and change hands whole; messages between threads are magazines, too. An empty one costs a
-// lock; memory for them comes from the system by the granule, and a store keeps one granule that nobody uses.
-// Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
+// Magazines: arrays of slots of one class, in which slots lie where nothing is written into free slots. They
+// make up the longer bins of threads, and change hands whole; messages between threads are magazines, too. An
+// empty one costs a lock; memory for them comes from the system by the granule, and a store keeps one granule
+// that nobody uses. Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 
 #include <atomic>
@@ -133,8 +133,8 @@ class MagazineStore {
   std::atomic<std::size_t> bytes_{0};
 };
 
-// Those of one line: its bins and its depot pass the same ones. A store for each processor, so that threads seldom wait
-// for each other here.
+// Those of one line: its bins and its depot pass the same ones. A store for each processor, so that threads
+// seldom wait for each other here.
 template <class Line, unsigned kMost>
 class Magazines {
  public:

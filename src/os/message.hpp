@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line of text for stderr, built on the stack and written with one call; used by reports and statistics, where
-// stdio might allocate. What does not fit is cut off.
+// One line of text for stderr, built on the stack and written with one call; used by reports and statistics,
+// where stdio might allocate. What does not fit is cut off.
 #pragma once
 
 #include <cstddef>

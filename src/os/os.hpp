@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What we need from an operating system, and nothing more; one implementation file per system. Called by boxes and the
-// heap on cold paths. No function here allocates or is a point of cancellation, and every one leaves errno as it
-// found it. Sizes are bytes.
+// What we need from an operating system, and nothing more; one implementation file per system. Called by
+// boxes and the heap on cold paths. No function here allocates or is a point of cancellation, and every one
+// leaves errno as it found it. Sizes are bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,26 @@ namespace hz::os {
 
 enum class HugePages : std::uint8_t { kAsTheSystemSays, kNever, kAlways };
 
-// --- memory; addresses and sizes are multiples of the system's page, alignments of the granule; results zeroed
+// --- memory; addresses and sizes are multiples of the system's page, alignments of the granule; results
+// zeroed
 void* reserve(std::size_t bytes, std::size_t alignment);  // address space only; nullptr when refused
 bool commit(void* at, std::size_t bytes);                 // make reserved, or only readable, space usable
 enum class Use : std::uint8_t { kBlocks, kTables, kReading };
 enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
-// Whether this process may have a page there that it asks for politely: sanitizers end one that force on a place
-// which is none in their plan.
+// Whether this process may have a page there that it asks for politely: sanitizers end one that insists on a
+// place which is none in their plan.
 bool may_have(void* at);
 Placed extend(void* at, std::size_t bytes, Use use = Use::kBlocks);  // map space exactly there, or not at all
-void prefer_huge_pages(HugePages choice);             // for blocks: of what is reserved, extended, remapped from now on
+void prefer_huge_pages(HugePages choice);  // for blocks: of what is reserved, extended, remapped from now on
 void* map(std::size_t bytes, std::size_t alignment);  // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);  // for metadata; true also where there are none
 bool unmap(void* at, std::size_t bytes);
-// A page of zeroes that reads as zeroes again in a child process, however that was made; nullptr if there is none
-// (Linux before 4.14).
+// A page of zeroes that reads as zeroes again in a child process, however that was made; nullptr if there is
+// none (Linux before 4.14).
 void* map_wiped_on_fork();
 bool purge(void* at, std::size_t bytes);  // pages go back; reads as zero afterwards
-// Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a mapping to
-// its end, and `to` may have holes. A kernel that cannot is asked once.
+// Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a
+// mapping to its end, and `to` may have holes. A kernel that cannot is asked once.
 bool move_pages(void* from, void* to, std::size_t bytes);
 bool is_mapped(void* at, std::size_t bytes);    // all of it
 bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
@@ -40,18 +41,20 @@ std::size_t page_bytes();
 std::size_t memory_bytes();         // physical memory, 0 if unknown; the system is asked once
 std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
 unsigned current_cpu();             // the calling thread is or was just now on it; 0 if unknown
-unsigned usable_cpus();             // that the process (its first thread) may run on, 0 if unknown; a system call
-std::uint64_t random_word();        // differs from process to process
-std::uint64_t milliseconds();       // since some moment; coarse and cheap: no system call
-std::uint64_t microseconds();       // the same, fine: no system call where the machine's clock can be read without
+unsigned usable_cpus();        // that the process (its first thread) may run on, 0 if unknown; a system call
+std::uint64_t random_word();   // differs from process to process
+std::uint64_t milliseconds();  // since some moment; coarse and cheap: no system call
+std::uint64_t microseconds();  // the same, fine: no system call where the machine's clock can be read without
 
-// What the control groups of this process allow it, wherever they are mounted; 0: no limit, or none that can be read.
+// What the control groups of this process allow it, wherever they are mounted; 0: no limit, or none that can
+// be read.
 struct Container {
   std::size_t memory = 0;       // bytes; beyond them processes are killed
   std::size_t memory_high = 0;  // bytes; beyond them they are slowed down
   unsigned cpus = 0;            // CPU time per time, rounded up; perhaps 0 where memory has no limit
 };
-// `root` goes before every path that is read; "" but in tests. Some tens of system calls, more the deeper groups nest.
+// `root` goes before every path that is read; "" but in tests. Some tens of system calls, more the deeper
+// groups nest.
 Container container(const char* root);
 
 // --- the process
@@ -62,16 +65,19 @@ void write_error(const char* text, std::size_t length);
 void keep_error_stream();  // of the program that closes its stderr before it ends
 [[noreturn]] void abort_process();
 
-// Where statistics are appended from now on, instead of the error stream; "%p" is the number of the process that writes
-// them, and what does not begin at the root is meant from here. False, and nothing changes, if the path is too long.
+// Where statistics are appended from now on, instead of the error stream; "%p" is the number of the process
+// that writes them, and what does not begin at the root is meant from here. False, and nothing changes, if
+// the path is too long.
 bool write_statistics_to(const char* path, std::size_t length);
-void write_statistics(const char* text, std::size_t length);  // on the error stream where the file cannot be opened
-// A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if the
-// program, or whoever started it, has decided otherwise.
+void write_statistics(const char* text,
+                      std::size_t length);  // on the error stream where the file cannot be opened
+// A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
+// the program, or whoever started it, has decided otherwise.
 void before_termination(void (*last)());
 
-// The environment that the process was given, as it stands now; nothing in a setuid program. What it answers stays as
-// long as the object. Costs no system call, but where the C library has no environment yet: then one file is read.
+// The environment that the process was given, as it stands now; nothing in a setuid program. What it answers
+// stays as long as the object. Costs no system call, but where the C library has no environment yet: then one
+// file is read.
 class Environment {
  public:
   Environment();
@@ -90,8 +96,9 @@ class Environment {
   std::size_t at_ = 0;
 };
 
-// `at_thread_exit` is called with the state that the thread has armed when the thread ends; it may arm again to be
-// called after the destructors of others. False (no more keys, no memory): the thread's end goes unnoticed.
+// `at_thread_exit` is called with the state that the thread has armed when the thread ends; it may arm again
+// to be called after the destructors of others. False (no more keys, no memory): the thread's end goes
+// unnoticed.
 bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key);
 bool arm_exit_hook(unsigned key, void* state);
 void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)());
@@ -103,13 +110,14 @@ void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned
 void give_way();  // others may run first
 
 // --- threads
-// A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks: of a
-// process that has threads, it frees under the lock that a new thread needs, but does not allocate. Nor by two threads
-// at once. False if there can be none, or not yet.
+// A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks:
+// of a process that has threads, it frees under the lock that a new thread needs, but does not allocate. Nor
+// by two threads at once. False if there can be none, or not yet.
 bool start_thread(void (*run)(), const char* name);
-bool may_have_threads();  // the process had one beside its first; false also where the C library does not tell
-// Every other running thread passes a full memory barrier between this call and its return. False where there is none,
-// and where nobody has prepared it: then there is no system call.
+bool may_have_threads();  // the process had one beside its first; false also where the C library does not
+                          // tell
+// Every other running thread passes a full memory barrier between this call and its return. False where there
+// is none, and where nobody has prepared it: then there is no system call.
 void prepare_barrier();  // a system call; children of a fork need it no more
 bool barrier_on_all_threads();
 

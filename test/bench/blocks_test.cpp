@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lanes of aligned, large and passed blocks against their definitions, with an allocator that keeps books.
+// The lanes of aligned, large and passed blocks against their definitions, with an allocator that keeps
+// books.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +50,8 @@ struct AlignedBooks : Books {
 
 TEST_F(BlocksTest, Aligned64kFreesEachBlockAtOnce) {
   AlignedBooks::misaligned = 0;
-  const Tally tally = allocate_aligned_blocks<AlignedBooks>(AlignedShape(run_of("aligned64k", Mode::kFair, 100)));
+  const Tally tally =
+      allocate_aligned_blocks<AlignedBooks>(AlignedShape(run_of("aligned64k", Mode::kFair, 100)));
   expect_all_freed(tally);
   EXPECT_EQ(tally.calls(), 200U);
   EXPECT_EQ(Books::most_live, 1U);
@@ -120,7 +122,8 @@ TEST_F(BlocksTest, ThePlateauIsFilledAndEmptiedFiveTimes) {
   std::vector<void*> slots(shape.slots);
   std::vector<std::string> seen;
   const Tally tally = fill_and_empty<Books>(shape, slots.data(), [&](const char* phase, unsigned round) {
-    seen.push_back(std::string(phase) + " " + std::to_string(round) + ": " + std::to_string(Books::live.size()));
+    seen.push_back(std::string(phase) + " " + std::to_string(round) + ": " +
+                   std::to_string(Books::live.size()));
   });
   expect_all_freed(tally);
   EXPECT_EQ(tally.calls(), 5U * 2 * 16);
@@ -135,7 +138,8 @@ TEST_F(BlocksTest, ThePlateauIsFilledAndEmptiedFiveTimes) {
 TEST_F(BlocksTest, LargeBlocksAreFewAndWrittenAtTheFirst64KiBAndTheEnd) {
   std::uint64_t wrong = 0;
   Books::inspect = [&](const unsigned char* bytes, std::size_t size) {
-    for (std::size_t at = 0; at < size; at += kPage) wrong += (bytes[at] != 0) != (at < 65'536 || at == size - 1);
+    for (std::size_t at = 0; at < size; at += kPage)
+      wrong += (bytes[at] != 0) != (at < 65'536 || at == size - 1);
     wrong += bytes[size - 1] == 0;
   };
   const auto run = run_of("large_128k_1m", Mode::kFair, 400);
@@ -211,8 +215,10 @@ struct ForgetfulBooks : Books {
 
 TEST(BlocksDeathTest, LostContentEndsTheRun) {
   const GrowShape shape(run_of("realloc_grow", Mode::kFair, 10));
-  EXPECT_EXIT(grow_blocks<ForgetfulBooks<true>>(shape), testing::ExitedWithCode(3), "realloc lost what was in");
-  EXPECT_EXIT(grow_blocks<ForgetfulBooks<false>>(shape), testing::ExitedWithCode(3), "realloc lost what was in");
+  EXPECT_EXIT(grow_blocks<ForgetfulBooks<true>>(shape), testing::ExitedWithCode(3),
+              "realloc lost what was in");
+  EXPECT_EXIT(grow_blocks<ForgetfulBooks<false>>(shape), testing::ExitedWithCode(3),
+              "realloc lost what was in");
 }
 
 }  // namespace

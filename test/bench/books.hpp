@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An allocator that keeps books, for the loops of the lanes: every block is known, freed once, and looked at when it
-// is freed. Most tests use it on one thread, so every number is exact.
+// An allocator that keeps books, for the loops of the lanes: every block is known, freed once, and looked at
+// when it is freed. Most tests use it on one thread, so every number is exact.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,9 @@ struct Books {
   static inline std::size_t most_live;            // blocks and arrays at a time
   static inline std::vector<std::size_t> sizes;   // by serial - 1
   static inline std::vector<std::int64_t> calls;  // serial for an allocation, -serial for a release
-  static inline std::vector<std::pair<std::size_t, std::size_t>> resizes;        // from, to
-  static inline std::function<void(const unsigned char*, std::size_t)> inspect;  // called with a block to be freed
+  static inline std::vector<std::pair<std::size_t, std::size_t>> resizes;  // from, to
+  static inline std::function<void(const unsigned char*, std::size_t)>
+      inspect;  // called with a block to be freed
 
   static void open() {
     live.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The catalogue: names are unique, numbers are usable and fit the names, which result tables show without the numbers.
+// The catalogue: names are unique, numbers are usable and fit the names, which result tables show without the
+// numbers.
 #include "lane/catalogue.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@ namespace {
 
 std::vector<Lane> all_lanes() {
   std::vector<Lane> lanes;
-  for (const std::span<const Lane> family : kCatalogue) lanes.insert(lanes.end(), family.begin(), family.end());
+  for (const std::span<const Lane> family : kCatalogue)
+    lanes.insert(lanes.end(), family.begin(), family.end());
   return lanes;
 }
 

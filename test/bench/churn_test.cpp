@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One worker's loop with an allocator that keeps books: how operations are counted, that every block is freed once,
-// what is written into blocks. Workers run one after the other on one thread, so every number is exact.
+// One worker's loop with an allocator that keeps books: how operations are counted, that every block is freed
+// once, what is written into blocks. Workers run one after the other on one thread, so every number is exact.
 #include "ring/churn.hpp"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,8 @@ class ChurnTest : public testing::Test {
   }
 };
 
-RingShape shape_of(std::uint32_t min_size, std::uint32_t max_size, std::uint64_t iterations, std::uint32_t remote,
-                   std::uint32_t slots, std::uint32_t ring) {
+RingShape shape_of(std::uint32_t min_size, std::uint32_t max_size, std::uint64_t iterations,
+                   std::uint32_t remote, std::uint32_t slots, std::uint32_t ring) {
   RingShape shape;
   shape.min_size = min_size;
   shape.max_size = max_size;

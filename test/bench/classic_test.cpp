@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops of the classic programs against their definitions, with an allocator that keeps books: larson, alloc_test,
-// xmalloc_test, cache_scratch and cache_thrash.
+// Loops of the classic programs against their definitions, with an allocator that keeps books: larson,
+// alloc_test, xmalloc_test, cache_scratch and cache_thrash.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ TEST_F(ClassicTest, LarsonReplacesRandomBlocksOfAFullTable) {
   EXPECT_EQ(Books::most_live, 10'000U) << "a block is freed before the next one is allocated";
   EXPECT_EQ(Books::smallest, 8U);
   EXPECT_EQ(Books::largest, 1'024U);
-  // A slot survives 100,000 draws of 10,000 with the probability e^-10: victims are random, and none is spared.
+  // A slot survives 100,000 draws of 10,000 with the probability e^-10: victims are random, and none is
+  // spared.
   const auto last_of_fill = std::count_if(Books::live.begin(), Books::live.end(),
                                           [](const auto& entry) { return entry.second.serial <= 10'000; });
   EXPECT_LT(last_of_fill, 6);
@@ -108,7 +109,9 @@ TEST_F(ClassicTest, ParetoFourOfFiveDrawsHitAFifthAndSoOnWithinIt) {
 
 TEST_F(ClassicTest, AllocTestWritesTheWholeBlock) {
   std::uint64_t zeros = 0;
-  Books::inspect = [&](const unsigned char* bytes, std::size_t size) { zeros += std::count(bytes, bytes + size, 0); };
+  Books::inspect = [&](const unsigned char* bytes, std::size_t size) {
+    zeros += std::count(bytes, bytes + size, 0);
+  };
   const AllocTestShape shape(run_of("alloc_test", Mode::kFair, 20'001));
   std::vector<SizedBlock> slots(shape.slots);
   const Tally tally = replace_by_pareto<Books>(shape, make_random<Mode::kFair>(1, 0), slots.data());
@@ -143,7 +146,8 @@ TEST_F(ClassicTest, XmallocFreesNothingWhereItWasAllocated) {
   EXPECT_EQ(tally.sent, tally.allocated);
   EXPECT_EQ(Books::foreign, tally.released);
   EXPECT_LE(queue.high_water(), 3U);
-  EXPECT_LE(Books::most_live, (3 + 4) * (batch + 1)) << "the queue, and one batch in the hands of each thread";
+  EXPECT_LE(Books::most_live, (3 + 4) * (batch + 1))
+      << "the queue, and one batch in the hands of each thread";
   EXPECT_EQ(std::count(Books::sizes.begin(), Books::sizes.end(), sizeof(Batch) + batch * sizeof(void*)), 40);
   EXPECT_EQ(Books::smallest, 8U);
 }

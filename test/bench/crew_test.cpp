@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a run is looked at: the order of the moments is enforced, and a crew whose workers hold memory for known parts
-// of their lives shows it at the right moments only.
+// When a run is looked at: the order of the moments is enforced, and a crew whose workers hold memory for
+// known parts of their lives shows it at the right moments only.
 #include "lane/crew.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@ namespace hz::bench {
 namespace {
 
 constexpr std::size_t kMiB = 1024 * 1024;
-constexpr std::uint64_t kSlackKib = 4096;  // what threads, stacks and a sanitizer use beside the test's own memory
+constexpr std::uint64_t kSlackKib =
+    4096;  // what threads, stacks and a sanitizer use beside the test's own memory
 
 void read_all(Moments& moments, std::initializer_list<Moment> order) {
   for (const Moment moment : order) moments.read(moment, 0);
@@ -103,7 +104,8 @@ TEST_P(CrewTest, MemoryIsSeenAtTheMomentsAtWhichItIsHeld) {
   };
   EXPECT_GE(record.harness_kib, 32 * 1024U);
   EXPECT_LE(record.harness_kib, 32 * 1024U + 64);
-  EXPECT_GE(record.moments.peak_kib() - record.moments.rss_kib(Moment::kEmpty), (32 + kThreads * 28) * 1024U - 512);
+  EXPECT_GE(record.moments.peak_kib() - record.moments.rss_kib(Moment::kEmpty),
+            (32 + kThreads * 28) * 1024U - 512);
   EXPECT_GE(above_empty(Moment::kIdle), (32 + kThreads * 4) * 1024U);
   EXPECT_LE(above_empty(Moment::kIdle), (32 + kThreads * 4) * 1024U + kSlackKib);
   EXPECT_LE(above_empty(Moment::kAfter), kSlackKib);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One worker's loop of the interleaved lanes with an allocator that keeps books. Workers run one after the other on one
-// thread, so every number is exact; the inbox is tried with two threads too.
+// One worker's loop of the interleaved lanes with an allocator that keeps books. Workers run one after the
+// other on one thread, so every number is exact; the inbox is tried with two threads too.
 #include "interleaved/exchange.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The latency lane: the histogram against sorted numbers, the loop against its definition, and a call that is slow
-// shows.
+// The latency lane: the histogram against sorted numbers, the loop against its definition, and a call that is
+// slow shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,7 +96,8 @@ TEST_F(LatencyTest, SizesAreMixedAndSomeBlocksGoOverTheBoard) {
   EXPECT_GE(Books::smallest, 16U);
   EXPECT_GT(Books::largest, 1U << 20);
   EXPECT_LE(Books::largest, 4U << 20);
-  const auto large = std::count_if(Books::sizes.begin(), Books::sizes.end(), [](std::size_t n) { return n > 32'768; });
+  const auto large =
+      std::count_if(Books::sizes.begin(), Books::sizes.end(), [](std::size_t n) { return n > 32'768; });
   EXPECT_NEAR(static_cast<double>(large) / static_cast<double>(tally.allocated), 0.001, 0.0003);
   const double occupied = static_cast<double>(tally.released);  // what a phase frees among them
   EXPECT_GT(static_cast<double>(tally.sent), 0.15 * occupied);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log-uniform sizes: the same share in every octave and in both halves of each, halves on the logarithmic scale.
+// Log-uniform sizes: the same share in every octave and in both halves of each, halves on the logarithmic
+// scale.
 #include "support/log_uniform.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ TEST(LogUniform, EveryHalfOctaveIsAsLikelyAsAnother) {
     std::uint32_t min, max;
     int octaves;
   };
-  for (const Range range : {Range{8, 1'024, 7}, Range{131'072, 1'048'576, 3}, Range{1'048'576, 67'108'864, 6}}) {
+  for (const Range range :
+       {Range{8, 1'024, 7}, Range{131'072, 1'048'576, 3}, Range{1'048'576, 67'108'864, 6}}) {
     SCOPED_TRACE(range.min);
     const LogUniform sizes(range.min, range.max);
     Xorshift64Star random(splitmix64(1));

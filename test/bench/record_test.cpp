@@ -78,7 +78,8 @@ TEST(Options, FixedThreadsNeedNotBeSaid) {
 
 TEST(OptionsDeathTest, WhatALaneDoesNotHaveIsRefused) {
   const auto refused = testing::ExitedWithCode(2);
-  EXPECT_EXIT(apply({.lane = &kFixed, .threads = 2}), refused, "number of threads is part of this lane's definition");
+  EXPECT_EXIT(apply({.lane = &kFixed, .threads = 2}), refused,
+              "number of threads is part of this lane's definition");
   EXPECT_EXIT(apply({.lane = &kFixed, .mode = Mode::kUpstream}), refused, "no upstream mode");
   EXPECT_EXIT(apply({.lane = &kFixed, .iterations = 1}), refused, "no iterations");
   EXPECT_EXIT(apply({.lane = &kFixed, .remote = 1}), refused, "no remote share");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The redis_synthetic lanes against their definitions, with an allocator that keeps books: what each command allocates
-// and frees, how they are mixed, and what stands in a value.
+// The redis_synthetic lanes against their definitions, with an allocator that keeps books: what each command
+// allocates and frees, how they are mixed, and what stands in a value.
 #include "classic/redis.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,8 @@ TEST_F(RedisTest, AValueIsANumberAndFilling) {
   std::uint64_t wrong = 0;
   Books::inspect = [&](const unsigned char* bytes, std::size_t size) {
     const unsigned char* end = bytes + size;
-    const unsigned char* filling = std::find_if(bytes, end, [](unsigned char c) { return c < '0' || c > '9'; });
+    const unsigned char* filling =
+        std::find_if(bytes, end, [](unsigned char c) { return c < '0' || c > '9'; });
     wrong += filling == bytes || std::count(filling, end, 'x') != end - filling;
   };
   run(shape_of("redis_synthetic_set", 1'000));
@@ -70,8 +71,9 @@ TEST_F(RedisTest, GetAllocatesAReplyAndFreesIt) {
   for (std::size_t i = 100; i < 2'100; i += 2) ASSERT_EQ(Books::calls[i], -Books::calls[i + 1]);
   // Replies have the sizes of values.
   const auto values = Books::sizes.begin() + 100;
-  EXPECT_TRUE(std::all_of(values, Books::sizes.end(),
-                          [values](std::size_t size) { return std::count(Books::sizes.begin(), values, size) != 0; }));
+  EXPECT_TRUE(std::all_of(values, Books::sizes.end(), [values](std::size_t size) {
+    return std::count(Books::sizes.begin(), values, size) != 0;
+  }));
 }
 
 TEST_F(RedisTest, LpushPrependsAndDeletesALongList) {

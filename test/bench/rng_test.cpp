@@ -53,8 +53,8 @@ TEST(Lcg32, LowBitsRepeat) {
   for (int i = 0; i < 160; ++i) EXPECT_EQ(random.below(16), first[static_cast<std::size_t>(i) % 16]);
 }
 
-// What the trap does to a working set whose slots change state when drawn: the smallest and the largest number of full
-// slots, after some rounds.
+// What the trap does to a working set whose slots change state when drawn: the smallest and the largest
+// number of full slots, after some rounds.
 template <class Random>
 std::pair<int, int> live_range(Random random, std::uint32_t slots) {
   std::vector<bool> full(slots);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sh6bench and sh8bench against their definitions, with an allocator that keeps books: the distribution of sizes, the
-// order in which blocks are freed, and what becomes of the last third.
+// sh6bench and sh8bench against their definitions, with an allocator that keeps books: the distribution of
+// sizes, the order in which blocks are freed, and what becomes of the last third.
 #include "classic/shbench.hpp"
 
 #include <gtest/gtest.h>
@@ -58,20 +58,21 @@ TEST_F(ShbenchTest, ASizeComesMaxBySizeTimesInASweep) {
 TEST_F(ShbenchTest, Sh6FreesForwardsThenBackwardsAndKeepsTheLastThirdForARound) {
   run_alone(small_shape("sh6bench", 2));
   EXPECT_EQ(Books::sizes, (std::vector<std::size_t>{1, 2, 3, 4, 1, 2, 1, 1, 1, 2, 3, 4, 1, 2, 1, 1}));
-  EXPECT_EQ(Books::calls,
-            (std::vector<std::int64_t>{1,  2,   3,   4,   5,   6,   7,   8,           // fill
-                                       -1, -4,  -7,                                   // forwards
-                                       -8, -5,  -2,                                   // backwards
-                                       9,  10,  -3,  11,  12,  13,  -6,  14, 15, 16,  // places of the last third
-                                       -9, -12, -15, -16, -13, -10, -11, -14}));      // and what is left at the end
+  EXPECT_EQ(Books::calls, (std::vector<std::int64_t>{
+                              1,  2,   3,   4,   5,   6,   7,   8,           // fill
+                              -1, -4,  -7,                                   // forwards
+                              -8, -5,  -2,                                   // backwards
+                              9,  10,  -3,  11,  12,  13,  -6,  14, 15, 16,  // places of the last third
+                              -9, -12, -15, -16, -13, -10, -11, -14}));      // and what is left at the end
 }
 
 TEST_F(ShbenchTest, Sh8SendsTheLastThird) {
   const Tally tally = run_alone(small_shape("sh8bench", 2));
-  EXPECT_EQ(Books::calls, (std::vector<std::int64_t>{1,   2,  3,  4,  5,  6,  7,  8,  -1, -4,  -7,  -8,  -5,  -2,  //
-                                                     -3,  -6,  // arrived, freed before the next sweep
-                                                     9,   10, 11, 12, 13, 14, 15, 16, -9, -12, -15, -16, -13, -10,  //
-                                                     -11, -14}));
+  EXPECT_EQ(Books::calls,
+            (std::vector<std::int64_t>{1,   2,  3,  4,  5,  6,  7,  8,  -1, -4,  -7,  -8,  -5,  -2,  //
+                                       -3,  -6,  // arrived, freed before the next sweep
+                                       9,   10, 11, 12, 13, 14, 15, 16, -9, -12, -15, -16, -13, -10,  //
+                                       -11, -14}));
   EXPECT_EQ(tally.sent, 4U);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The solo lanes against their definitions: what is drawn, in which order slots are filled and freed, what is written
-// and resized. The loop runs on one thread with an allocator that keeps books, so every number is exact.
+// The solo lanes against their definitions: what is drawn, in which order slots are filled and freed, what is
+// written and resized. The loop runs on one thread with an allocator that keeps books, so every number is
+// exact.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +41,8 @@ class SoloTest : public testing::Test {
     return loop.tally();
   }
 
-  // Whether the calls from the first one on are: allocate `slots` blocks, free them in the same order, and again.
+  // Whether the calls from the first one on are: allocate `slots` blocks, free them in the same order, and
+  // again.
   static bool fills_and_drains(std::uint32_t slots, unsigned rounds) {
     if (Books::calls.size() < std::size_t{2} * slots * rounds) return false;
     for (unsigned round = 0; round < rounds; ++round) {
@@ -124,7 +126,8 @@ TEST_F(SoloTest, FillDrainFillsAllSlotsAndFreesThemInTheSameOrder) {
     SCOPED_TRACE(lane.name);
     const auto slots = static_cast<std::uint32_t>(lane.definition["slots"]);
     EXPECT_EQ(lane.definition["iterations"] % (2 * slots), 0U) << "whole rounds";
-    if (lane.definition["max_size"] > 8'192) continue;  // the same loop; clearing the blocks would take seconds
+    if (lane.definition["max_size"] > 8'192)
+      continue;  // the same loop; clearing the blocks would take seconds
     Books::open();
     run_lane<InTurn>(run_of(lane.name, Mode::kFair, std::uint64_t{4} * slots));
     EXPECT_TRUE(fills_and_drains(slots, 2));
@@ -216,8 +219,8 @@ TEST_F(SoloTest, AnAllocationInEvery64thIterationIsResizedBy16) {
 TEST_F(SoloTest, MixedWsWritesTheFirst64BytesInBothModes) {
   std::uint64_t wrong = 0;
   const auto inspect = [&wrong](const unsigned char* bytes, std::size_t size) {
-    wrong +=
-        std::count(bytes, bytes + 64, 0) != 0 || std::count(bytes + 64, bytes + size, 0) + 64 != std::ptrdiff_t(size);
+    wrong += std::count(bytes, bytes + 64, 0) != 0 ||
+             std::count(bytes + 64, bytes + size, 0) + 64 != std::ptrdiff_t(size);
   };
   Books::inspect = inspect;
   run_lane<OneNumber<Mode::kFair>>(run_of("mixed_ws_larger_sizes", Mode::kFair, 5'000));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers, for every line, while operations are counted: they add up whenever nothing moves. Started with counting
-// on, which must be so before the heap's first use.
+// The numbers, for every line, while operations are counted: they add up whenever nothing moves. Started with
+// counting on, which must be so before the heap's first use.
 #include <gtest/gtest.h>
 
 #include <algorithm>

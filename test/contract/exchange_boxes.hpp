@@ -13,7 +13,8 @@
 
 namespace hz_test {
 
-// Where slots of any class wait, those with an outbox, and those that are not told of each slot that is deferred.
+// Where slots of any class wait, those with an outbox, and those that are not told of each slot that is
+// deferred.
 using ExchangeBoxes = ::testing::Types<hz::Hakozuna::Exchange, hz::Hz3::Exchange, hz::Hz3Fast::Exchange,
                                        hz::Hz4::Exchange, hz::Hz8::Exchange>;
 using OutboxBoxes = ::testing::Types<hz::Hz3::Exchange, hz::Hz3Fast::Exchange, hz::Hz4::Exchange>;

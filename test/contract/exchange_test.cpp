@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of an exchange: slots that wait by owner and class, whole magazines, and owners without a thread.
+// The contract of an exchange: slots that wait by owner and class, whole magazines, and owners without a
+// thread.
 #include "box/exchange/contract.hpp"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,8 @@
 
 namespace hz_test {
 
-using FrontBoxes = ::testing::Types<hz::LinkedBins, hz::MagazineBins<hz::Hakozuna>, hz::MagazineBins<hz::Hz8>>;
+using FrontBoxes =
+    ::testing::Types<hz::LinkedBins, hz::MagazineBins<hz::Hakozuna>, hz::MagazineBins<hz::Hz8>>;
 using MagazineFronts = ::testing::Types<hz::MagazineBins<hz::Hakozuna>, hz::MagazineBins<hz::Hz8>>;
 
 }  // namespace hz_test

@@ -285,7 +285,8 @@ TYPED_TEST(FrontContract, AListInDisputeComesBackUnlessTheOwnerHasIt) {
       ASSERT_EQ(nullptr, F::pop(this->thread_, this->kBin));
     }
     ASSERT_TRUE(F::keep_unresolved(this->thread_, this->kBin, list));
-    EXPECT_FALSE(F::keep_unresolved(this->thread_, 2, list)) << "there is one operation that a thread can be in";
+    EXPECT_FALSE(F::keep_unresolved(this->thread_, 2, list))
+        << "there is one operation that a thread can be in";
     EXPECT_EQ(brought ? 6u : 5u, F::count(this->thread_, this->kBin));
     F::reconcile(this->thread_);
     F::check(this->thread_, this->kBin);

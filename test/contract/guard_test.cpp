@@ -56,7 +56,8 @@ TYPED_TEST(GuardContract, ALiveSlotMayBeFreedOnce) {
         ASSERT_EQ(hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
         G::on_free(this->thread_, slot, bin);
         ASSERT_EQ(!G::kProves, G::may_free(this->thread_, slot, bin));
-        ASSERT_EQ(G::kProves ? hz::Fault::kDoubleFree : hz::Fault::kNone, G::diagnose(this->thread_, slot, bin));
+        ASSERT_EQ(G::kProves ? hz::Fault::kDoubleFree : hz::Fault::kNone,
+                  G::diagnose(this->thread_, slot, bin));
         ASSERT_TRUE(G::intact(this->thread_, this->AsFree(slot)));
       }
     }
@@ -153,7 +154,8 @@ TYPED_TEST(GuardContract, NoSlotSpeaksForItsNeighbour) {
     for (unsigned i = 0; i < hz::bin_slots(bin); ++i) G::on_free(this->thread_, this->Slot(bin, i), bin);
     for (unsigned i = 0; i < hz::bin_slots(bin); i += 2) G::on_alloc(this->Slot(bin, i), bin);
     for (unsigned i = 0; i < hz::bin_slots(bin); ++i)
-      ASSERT_EQ(i % 2 == 0, G::may_free(this->thread_, this->Slot(bin, i), bin)) << hz::bin_size(bin) << " " << i;
+      ASSERT_EQ(i % 2 == 0, G::may_free(this->thread_, this->Slot(bin, i), bin))
+          << hz::bin_size(bin) << " " << i;
   }
 }
 

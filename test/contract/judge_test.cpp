@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told of a bad pointer while other threads change what it points into: a look is passed on and not repeated,
-// because the second may find another world. Runs that are gone after one look stand in for those threads.
+// What is told of a bad pointer while other threads change what it points into: a look is passed on and not
+// repeated, because the second may find another world. Runs that are gone after one look stand in for those
+// threads.
 #include "heap/judge.hpp"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,8 @@ TYPED_TEST(JudgeContract, ARunThatGoesAfterTheLookIsReportedAsItWas) {
     const std::string said = this->Said(static_cast<char*>(block) + hz::kGranule + 16);
     EXPECT_EQ(1, FleetingArena::looks);
     EXPECT_NE(std::string::npos, said.find("E04 interior-pointer")) << said;
-    const std::string of_class = size > hz::kLargeMax ? "-" : std::to_string(hz::bin_size(hz::scan_bin(size)));
+    const std::string of_class =
+        size > hz::kLargeMax ? "-" : std::to_string(hz::bin_size(hz::scan_bin(size)));
     EXPECT_NE(std::string::npos, said.find(" class=" + of_class + " ")) << said;
     Heap::free(block);
   }

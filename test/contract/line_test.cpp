@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The promises of a heap, for every line, beside the C library's malloc. The names of the C world are tested in
-// test/surface, reports in test/death.
+// The promises of a heap, for every line, beside the C library's malloc. The names of the C world are tested
+// in test/surface, reports in test/death.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -69,7 +69,8 @@ class LineContract : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // With no thread but this one and no block alive, a trim brings every slot back to its span and every page back.
+  // With no thread but this one and no block alive, a trim brings every slot back to its span and every page
+  // back.
   static void ExpectAllHome() {
     Heap::trim(0);
     const hz_stats_t stats = Stats();
@@ -221,15 +222,17 @@ TYPED_TEST(LineContract, OwnsSlotsAndNothingElse) {
   static int global = 0;
   int local = 0;
   void* theirs = std::malloc(100);
-  for (void* at : {static_cast<void*>(&global), static_cast<void*>(&local), theirs, static_cast<void*>(nullptr),
-                   reinterpret_cast<void*>(16), reinterpret_cast<void*>(UINTPTR_MAX & ~std::uintptr_t{15})}) {
+  for (void* at :
+       {static_cast<void*>(&global), static_cast<void*>(&local), theirs, static_cast<void*>(nullptr),
+        reinterpret_cast<void*>(16), reinterpret_cast<void*>(UINTPTR_MAX & ~std::uintptr_t{15})}) {
     EXPECT_FALSE(Heap::owns(at)) << at;
   }
   std::free(theirs);
   for (std::size_t size : {64ul, 3000ul, 100000ul, 5000000ul}) {
     char* at = static_cast<char*>(Heap::malloc(size));
     EXPECT_TRUE(Heap::owns(at));
-    for (std::size_t inside : {1ul, 16ul, size / 2}) EXPECT_FALSE(Heap::owns(at + inside)) << size << " + " << inside;
+    for (std::size_t inside : {1ul, 16ul, size / 2})
+      EXPECT_FALSE(Heap::owns(at + inside)) << size << " + " << inside;
     Heap::free(at);
   }
 }
@@ -242,8 +245,9 @@ TYPED_TEST(LineContract, LivingBlocksNeverOverlap) {
     const std::size_t size = this->MixedSize(random);
     if (blocks.size() < 1500 || random() % 2 == 0) {
       if (blocks.size() > 3000) continue;
-      Block block = {random() % 8 == 0 ? Heap::aligned(std::size_t{1} << random() % 13, size) : Heap::malloc(size),
-                     size, random()};
+      Block block = {
+          random() % 8 == 0 ? Heap::aligned(std::size_t{1} << random() % 13, size) : Heap::malloc(size), size,
+          random()};
       ASSERT_NE(nullptr, block.at);
       FillPattern(block.at, size, block.seed);
       blocks.push_back(block);
@@ -314,7 +318,8 @@ TYPED_TEST(LineContract, LargeBlocksAreNotMappedForEveryOperation) {
     std::uint64_t warm = 0;
     for (int round = 0; round < 200; ++round) {
       if (round == 20) warm = TestFixture::Stats().spans_acquired;
-      for (std::size_t kib : {64, 65, 100, 128, 200, 256, 1000, 2000}) Heap::free(Heap::malloc(kib * hz::kKiB));
+      for (std::size_t kib : {64, 65, 100, 128, 200, 256, 1000, 2000})
+        Heap::free(Heap::malloc(kib * hz::kKiB));
     }
     EXPECT_EQ(warm, TestFixture::Stats().spans_acquired);
   })
@@ -359,8 +364,8 @@ TYPED_TEST(LineContract, AThreadThatCrossesOftenMayCacheMore) {
   }).join();
 }
 
-// A thread that emptied itself before there was a purger caches again as soon as there is one: with its next free, for
-// its bins may give what it allocates for ever.
+// A thread that emptied itself before there was a purger caches again as soon as there is one: with its next
+// free, for its bins may give what it allocates for ever.
 TYPED_TEST(LineContract, WhoHadEmptiedItselfCachesAgain) {
   using S = hz::State<TypeParam>;
   std::vector<void*> blocks(64 * hz::kMiB / 512);
@@ -454,7 +459,8 @@ TYPED_TEST(LineContract, ManyShortThreadsLeaveNothingBehind) {
       }).join();
     }
   };
-  // What stores of magazines keep depends on the processors that threads happened to run on; a trim asks it back.
+  // What stores of magazines keep depends on the processors that threads happened to run on; a trim asks it
+  // back.
   const auto metadata = [&] {
     Heap::trim(0);
     return this->Stats().bytes_metadata;

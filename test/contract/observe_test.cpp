@@ -36,7 +36,8 @@ TYPED_TEST(ObserveContract, AddsEveryEventToItsSum) {
 
 TYPED_TEST(ObserveContract, CountsAreWide) {
   std::uint64_t sums[hz::kEvents] = {};
-  for (int i = 0; i < 3; ++i) TypeParam::count(this->thread_, hz::Event::kBytesAllocated, std::uint64_t{1} << 40);
+  for (int i = 0; i < 3; ++i)
+    TypeParam::count(this->thread_, hz::Event::kBytesAllocated, std::uint64_t{1} << 40);
   TypeParam::add_to(this->thread_, sums);
   EXPECT_EQ((std::uint64_t{3} << 40) * this->kEach, sums[static_cast<unsigned>(hz::Event::kBytesAllocated)]);
 }

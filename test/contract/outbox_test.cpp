@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of an exchange with an outbox: what is deferred, its parcels, and where owners find their slots.
+// The contract of an exchange with an outbox: what is deferred, its parcels, and where owners find their
+// slots.
 #include "box/exchange/contract.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of an exchange without an outbox: what is deferred is sent, to the owner's queue while the owner lives
-// and to the orphans' when it is gone; nothing is lost and nothing comes twice, whatever threads do at once.
+// The contract of an exchange without an outbox: what is deferred is sent, to the owner's queue while the
+// owner lives and to the orphans' when it is gone; nothing is lost and nothing comes twice, whatever threads
+// do at once.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,8 +22,8 @@
 namespace hz_test {
 namespace {
 
-// Two threads that meet in rounds, each on a processor of its own if there are two: those that wait for each other
-// would else come to share one.
+// Two threads that meet in rounds, each on a processor of its own if there are two: those that wait for each
+// other would else come to share one.
 class Meeting {
  public:
   Meeting() {
@@ -56,7 +57,8 @@ class Meeting {
     pthread_setaffinity_np(pthread_self(), sizeof one, &one);
   }
   static unsigned WaitBeyond(const std::atomic<unsigned>& word, unsigned value) {
-    for (unsigned spins = 1; word.load() == value; ++spins) spins % 512 == 0 ? std::this_thread::yield() : hz::pause();
+    for (unsigned spins = 1; word.load() == value; ++spins)
+      spins % 512 == 0 ? std::this_thread::yield() : hz::pause();
     return word.load();
   }
 
@@ -150,7 +152,8 @@ TYPED_TEST(UntoldContract, TheOrphansGetWhatComesForAnOwnerThatIsGone) {
   R::defer(this->thread_, 1, 3, this->Slot(1, 3, 0));
   R::left(*this->global_, 1);
   R::defer(this->thread_, 1, 3, this->Slot(2, 3, 0));
-  EXPECT_EQ((std::set<void*>{this->Slot(1, 3, 0)}), this->Collect(1, 3)) << "what waited can still be collected";
+  EXPECT_EQ((std::set<void*>{this->Slot(1, 3, 0)}), this->Collect(1, 3))
+      << "what waited can still be collected";
   EXPECT_EQ((std::set<void*>{this->Slot(2, 3, 0)}), this->Collect(R::kOrphans, 3));
   R::defer(this->thread_, 7, 3, this->Slot(3, 3, 0));
   EXPECT_EQ(1u, this->Collect(R::kOrphans, 3).size()) << "an owner that never lived";
@@ -159,7 +162,8 @@ TYPED_TEST(UntoldContract, TheOrphansGetWhatComesForAnOwnerThatIsGone) {
   EXPECT_EQ(1u, this->Collect(1, 3).size()) << "its next life";
 }
 
-// The bit of a slot may be collected before its span is queued for it; by then the span may have another class.
+// The bit of a slot may be collected before its span is queued for it; by then the span may have another
+// class.
 TYPED_TEST(UntoldContract, ASpanThatChangedItsClassIsCollectedByItsNewOne) {
   using R = TypeParam;
   R::defer(this->thread_, 0, 9, this->Slot(5, 9, 3));
@@ -206,7 +210,8 @@ TYPED_TEST(UntoldContract, WhoSendsALotIsToHelp) {
       std::size_t sends = 1;
       while (!R::help_due(this->thread_, bin)) ++sends;
       EXPECT_GE(sends * hz::bin_size(bin), hz::Hz8::kSentBytes);
-      EXPECT_TRUE(sends == 16 || (sends > 16 && (sends - 1) * hz::bin_size(bin) < hz::Hz8::kSentBytes)) << sends;
+      EXPECT_TRUE(sends == 16 || (sends > 16 && (sends - 1) * hz::bin_size(bin) < hz::Hz8::kSentBytes))
+          << sends;
       R::helped(this->thread_);
     }
   }
@@ -239,8 +244,8 @@ TYPED_TEST(UntoldContract, AChildFinishesWhatItsLostThreadsBegan) {
   EXPECT_EQ(1u, this->Collect(R::kOrphans, 6).size());
 }
 
-// A span was queued for a bit that was collected before the push, and has another class since: it is in a queue, though
-// not in one of its class, and a second push would cut off what comes after it there.
+// A span was queued for a bit that was collected before the push, and has another class since: it is in a
+// queue, though not in one of its class, and a second push would cut off what comes after it there.
 TYPED_TEST(UntoldContract, AChildFindsASpanInTheQueueOfTheClassThatItHadBefore) {
   using R = TypeParam;
   R::defer(this->thread_, 1, 9, this->Slot(7, 9, 1));
@@ -265,17 +270,20 @@ TYPED_TEST(UntoldContract, AChildDoesNotFinishAgainWhatItHasFinished) {
   EXPECT_EQ(R::kIdle, this->global_->entries[8].mark.load()) << "queued for nothing";
 }
 
-// Whoever collects gives back what is too many. Meanwhile the owner may have gone, and its queue be looked through.
+// Whoever collects gives back what is too many. Meanwhile the owner may have gone, and its queue be looked
+// through.
 TYPED_TEST(UntoldContract, NothingIsGivenBackToAQueueThatWasClosedMeanwhile) {
   using R = TypeParam;
   constexpr hz::Bin kBin = hz::scan_bin(1024);
-  constexpr unsigned kFull = 20, kEmpty = 40;  // the collector is long at those from which others were quicker
+  constexpr unsigned kFull = 20,
+                     kEmpty = 40;  // the collector is long at those from which others were quicker
   Meeting meeting;
   meeting.Start([&](unsigned) { this->CollectSome(1, kBin, 1); });
   std::size_t stranded = 0, orphans = 0;
   std::mt19937 random(1);
   for (const auto start = std::chrono::steady_clock::now(); GoesOn(start, stranded + orphans != 0);) {
-    for (unsigned span = 1; span <= kFull + kEmpty; ++span) R::defer(this->thread_, 1, kBin, this->Slot(span, kBin, 0));
+    for (unsigned span = 1; span <= kFull + kEmpty; ++span)
+      R::defer(this->thread_, 1, kBin, this->Slot(span, kBin, 0));
     for (unsigned span = kFull + 1; span <= kFull + kEmpty; ++span) this->global_->bits.word(span, 0) = 0;
     meeting.Begin();
     Dally(random() % 64);
@@ -325,7 +333,8 @@ TYPED_TEST(UntoldContract, ThreadsLoseNothingAndGetNothingTwice) {
       if (some.count == 0) std::this_thread::yield();
       for (unsigned k = 0; k < some.count; ++k) {
         const std::size_t offset = hz::address(some.slots[k]) - this->arena_.address();
-        const std::size_t i = (offset / hz::kGranule - 1) * kSlots + offset % hz::kGranule / hz::bin_size(kBin);
+        const std::size_t i =
+            (offset / hz::kGranule - 1) * kSlots + offset % hz::kGranule / hz::bin_size(kBin);
         if (!slots[i].deferred.exchange(false)) failed = true;
         if (slots[i].rounds < kRounds) {
           defer(i);
@@ -342,10 +351,10 @@ TYPED_TEST(UntoldContract, ThreadsLoseNothingAndGetNothingTwice) {
   EXPECT_EQ(slots.size(), done.load()) << "some were lost";
 }
 
-// Spans of many words, of which only the last has a bit when the collector comes. It reads the others as zero and
-// passes them by, while a stranger sets a bit in the first and reads the mark: one of the two has to see the other. If
-// the collector's mark may wait in its core's store buffer while it reads the words, neither does, and the span is left
-// idle with a bit that nobody looks for.
+// Spans of many words, of which only the last has a bit when the collector comes. It reads the others as zero
+// and passes them by, while a stranger sets a bit in the first and reads the mark: one of the two has to see
+// the other. If the collector's mark may wait in its core's store buffer while it reads the words, neither
+// does, and the span is left idle with a bit that nobody looks for.
 TYPED_TEST(UntoldContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfThem) {
   using R = TypeParam;
   constexpr hz::Bin kBin = 1;
@@ -356,12 +365,14 @@ TYPED_TEST(UntoldContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfT
   R::join(stranger, *this->global_);
   Meeting meeting;
   meeting.Start([&](unsigned round) {
-    for (unsigned span = kSpans; span != 0; --span) R::defer(stranger, 0, kBin, this->Slot(span, kBin, round % 64));
+    for (unsigned span = kSpans; span != 0; --span)
+      R::defer(stranger, 0, kBin, this->Slot(span, kBin, round % 64));
   });
   std::size_t met = 0, left = 0, lost = 0;
   std::mt19937 random(1);
   for (const auto start = std::chrono::steady_clock::now(); GoesOn(start, met != 0 && left != 0);) {
-    for (unsigned span = 1; span <= kSpans; ++span) R::defer(this->thread_, 0, kBin, this->Slot(span, kBin, last));
+    for (unsigned span = 1; span <= kSpans; ++span)
+      R::defer(this->thread_, 0, kBin, this->Slot(span, kBin, last));
     meeting.Begin();
     Dally(random() % 128);
     const unsigned first = this->CollectSome(0, kBin, 1000);
@@ -370,7 +381,8 @@ TYPED_TEST(UntoldContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfT
     met += first > kSpans ? 1 : 0;
     left += rest;
     lost += 2 * kSpans - first - rest;
-    for (unsigned span = 1; span <= kSpans; ++span) this->global_->bits.word(span, 0) = 0;  // of rounds to come
+    for (unsigned span = 1; span <= kSpans; ++span)
+      this->global_->bits.word(span, 0) = 0;  // of rounds to come
   }
   EXPECT_EQ(0u, lost) << "bits whose span is in no queue";
   EXPECT_NE(0u, met) << "the collector never found what the stranger had just freed";

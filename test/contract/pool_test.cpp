@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of a pool: slots that are free in their spans. No slot is touched, so the arena need not exist.
+// The contract of a pool: slots that are free in their spans. No slot is touched, so the arena need not
+// exist.
 #include "box/pool/contract.hpp"
 
 #include <gtest/gtest.h>
@@ -32,13 +33,16 @@ class PoolContract : public ::testing::Test {
   static constexpr std::size_t kGranules = 512;
   static constexpr std::uintptr_t kBase = std::uintptr_t{1} << 40;
 
-  PoolContract() : table_(kGranules * P::kTableBytesPerGranule), pool_(std::make_unique<typename P::Global>()) {
+  PoolContract()
+      : table_(kGranules * P::kTableBytesPerGranule), pool_(std::make_unique<typename P::Global>()) {
     P::open(*pool_, kBase, table_.address(), kGranules);
   }
 
   static std::uintptr_t SpanAt(std::size_t row) { return kBase + row * hz::kGranule; }
 
-  hz::Taken Take(Bin bin, unsigned owner, unsigned want) { return TakeListed<P>(*pool_, bin, owner, slots_, want); }
+  hz::Taken Take(Bin bin, unsigned owner, unsigned want) {
+    return TakeListed<P>(*pool_, bin, owner, slots_, want);
+  }
   // Everything the spans of a class have, as one owner.
   std::vector<void*> TakeAll(Bin bin, unsigned owner) {
     std::vector<void*> all;
@@ -111,7 +115,8 @@ TYPED_TEST(PoolContract, EmptiedExactlyWhenTheLastSlotIsHome) {
   }
 }
 
-// What is free there, was never carved, or comes twice is told from what is out, and nothing has changed afterwards.
+// What is free there, was never carved, or comes twice is told from what is out, and nothing has changed
+// afterwards.
 TYPED_TEST(PoolContract, SiftsWhatCannotBeOut) {
   for (Bin bin : {Bin{1}, hz::scan_bin(64), hz::kLastSmallBin, hz::scan_bin(5000)}) {
     const std::uintptr_t span = this->SpanAt(bin);
@@ -124,7 +129,8 @@ TYPED_TEST(PoolContract, SiftsWhatCannotBeOut) {
     std::vector<void*> held = out;
     held.insert(held.begin() + 1, {inside, out[2], out[2]});
     for (int round = 0; round < 2; ++round) {
-      const unsigned good = TypeParam::sift(*this->pool_, bin, held.data(), static_cast<unsigned>(held.size()));
+      const unsigned good =
+          TypeParam::sift(*this->pool_, bin, held.data(), static_cast<unsigned>(held.size()));
       ASSERT_EQ(out.size(), good) << hz::bin_size(bin);
       EXPECT_EQ(std::set<void*>(out.begin(), out.end()), std::set<void*>(held.begin(), held.begin() + good));
       std::vector<void*> bad(held.begin() + good, held.end());
@@ -275,15 +281,16 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
   const auto give = [&](std::size_t count) {
     to_hand(count);
     const unsigned wrong = ForkAfterEachInstruction(
-        [&] { TypeParam::give(*this->pool_, bin, in_hand.data(), static_cast<unsigned>(count)); }, in_child, steps);
+        [&] { TypeParam::give(*this->pool_, bin, in_hand.data(), static_cast<unsigned>(count)); }, in_child,
+        steps);
     in_hand.clear();
     all += steps;
     return wrong;
   };
   EXPECT_EQ(0u, give(3)) << "of full spans";
   in_hand.resize(2);
-  EXPECT_EQ(0u,
-            ForkAfterEachInstruction([&] { TypeParam::take(*this->pool_, bin, 0, this->slots_, 2); }, in_child, steps));
+  EXPECT_EQ(0u, ForkAfterEachInstruction([&] { TypeParam::take(*this->pool_, bin, 0, this->slots_, 2); },
+                                         in_child, steps));
   all += steps;
   in_hand.clear();
   empties = true;

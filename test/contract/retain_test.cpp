@@ -55,7 +55,8 @@ TYPED_TEST(RetainContract, BooksBalance) {
     ASSERT_EQ(out, R::out_bytes(this->retain_));
     ASSERT_EQ(waiting, R::waiting_bytes(this->retain_));
     ASSERT_EQ(peak, R::peak_bytes(this->retain_));
-    ASSERT_LE(this->retain_.dirty_target(), this->retain_.dirty_limit()) << "a purge must end below where it began";
+    ASSERT_LE(this->retain_.dirty_target(), this->retain_.dirty_limit())
+        << "a purge must end below where it began";
   }
 }
 
@@ -128,8 +129,8 @@ TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
   EXPECT_GE(R::peak_bytes(this->retain_), R::out_bytes(this->retain_));
 }
 
-// What threads have counted and not folded is a quarter of what was recently live, all together; and it is most of what
-// they count while it goes to and fro.
+// What threads have counted and not folded is a quarter of what was recently live, all together; and it is
+// most of what they count while it goes to and fro.
 TYPED_TEST(RetainContract, SeveralThreadsFoldSeldom) {
   using R = TypeParam;
   constexpr unsigned kThreads = 8;

@@ -67,7 +67,8 @@ TYPED_TEST(RouteContract, BeforeOpenNothingIsAnywhere) {
 
 TYPED_TEST(RouteContract, OutsideIsNothing) {
   this->Open();
-  for (std::size_t g = 1; g < this->kGranules; ++g) TypeParam::bind(this->route_, this->At(g), kGranule, 1, 0);
+  for (std::size_t g = 1; g < this->kGranules; ++g)
+    TypeParam::bind(this->route_, this->At(g), kGranule, 1, 0);
   for (std::uintptr_t at : this->Outside()) {
     EXPECT_EQ(0u, this->Find(at)) << std::hex << at;
     EXPECT_FALSE(TypeParam::covers(this->route_, at)) << std::hex << at;
@@ -84,7 +85,8 @@ TYPED_TEST(RouteContract, BoundPagesTellClassAndOwner) {
     const hz::Bin bin = 1 + random() % hz::kHugeBin;
     const unsigned owner = random() % 64;
     TypeParam::bind(this->route_, this->At(g), kGranule, bin, owner);
-    for (std::size_t offset : {std::size_t{0}, std::size_t{1}, kPage - 1, kPage, 5 * kPage + 8, kGranule - 1}) {
+    for (std::size_t offset :
+         {std::size_t{0}, std::size_t{1}, kPage - 1, kPage, 5 * kPage + 8, kGranule - 1}) {
       const auto tag = this->Find(this->At(g, offset));
       ASSERT_NE(0u, tag);
       EXPECT_EQ(bin, TypeParam::bin(tag));
@@ -96,7 +98,8 @@ TYPED_TEST(RouteContract, BoundPagesTellClassAndOwner) {
 }
 
 TYPED_TEST(RouteContract, PartsOfASpanAreBoundByThePage) {
-  if (TypeParam::kTableBytesPerGranule < hz::kPagesPerGranule) GTEST_SKIP() << "its tags are those of granules";
+  if (TypeParam::kTableBytesPerGranule < hz::kPagesPerGranule)
+    GTEST_SKIP() << "its tags are those of granules";
   this->Open();
   TypeParam::bind(this->route_, this->At(5), 3 * kPage, 7, 1);
   TypeParam::bind(this->route_, this->At(5, 3 * kPage), kPage + 1, 7, 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract of a source under limits: what it holds stays below the hard one, what is free is given up before it
-// refuses, and past the soft one it refuses only those who have not returned their caches, and not each time.
+// The contract of a source under limits: what it holds stays below the hard one, what is free is given up
+// before it refuses, and past the soft one it refuses only those who have not returned their caches, and not
+// each time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,7 +50,8 @@ class SourceLimit : public ::testing::Test {
   }
   std::vector<std::uintptr_t> Fill(std::size_t granules) {
     std::vector<std::uintptr_t> runs;
-    for (hz::Run run = AcquireTwice(granules); run.at != 0 && runs.size() < 100000; run = AcquireTwice(granules))
+    for (hz::Run run = AcquireTwice(granules); run.at != 0 && runs.size() < 100000;
+         run = AcquireTwice(granules))
       runs.push_back(run.at);
     return runs;
   }
@@ -127,7 +129,8 @@ TYPED_TEST(SourceLimit, WhatIsFreeGoesBackBeforeItRefuses) {
 
 // Refusals must leave the free runs whole.
 TYPED_TEST(SourceLimit, ARefusalLeavesNothingBehind) {
-  while (this->Acquire(1).at / kGranule % 64 != 0) continue;  // so that the next one is at no multiple of anything
+  while (this->Acquire(1).at / kGranule % 64 != 0)
+    continue;  // so that the next one is at no multiple of anything
   const std::uintptr_t run = this->Acquire(64).at;
   this->Acquire(1);
   TypeParam::release(this->source_, run, false);
@@ -229,8 +232,8 @@ TYPED_TEST(SourceLimit, WhatReplacesABlockMayStandBesideIt) {
   EXPECT_LE(this->Held(), this->kLimit);
 }
 
-// Each thread stays within its part of the limit, so nobody may be refused, whatever others free and purge meanwhile;
-// and whoever looks sees no more than the limit.
+// Each thread stays within its part of the limit, so nobody may be refused, whatever others free and purge
+// meanwhile; and whoever looks sees no more than the limit.
 TYPED_TEST(SourceLimit, ExactAmongThreads) {
   TypeParam::limit(this->source_, kNo, Bytes(this->kLimit));
   constexpr unsigned kThreads = 4;

@@ -34,7 +34,9 @@ class SourceContract : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(S::open(source_, kTableShapes, kTables)); }
   void TearDown() override { S::close(source_); }
 
-  hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) { return S::acquire(source_, granules, alignment); }
+  hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) {
+    return S::acquire(source_, granules, alignment);
+  }
   static char* At(const hz::Run& run) { return static_cast<char*>(hz::pointer(run.at)); }
 
   typename S::Global source_;
@@ -59,7 +61,8 @@ TYPED_TEST(SourceContract, RunsLieWithinAndApartFromTheTables) {
     EXPECT_TRUE(IsZero(hz::pointer(rows), 3 * row_bytes));
     std::memset(hz::pointer(rows), 1, 3 * row_bytes);
     if (i > 1) {
-      EXPECT_EQ(table, TypeParam::table(this->source_, i - 1) + bytes / kGranule * kTableShapes[i - 1].row_bytes)
+      EXPECT_EQ(table,
+                TypeParam::table(this->source_, i - 1) + bytes / kGranule * kTableShapes[i - 1].row_bytes)
           << "side by side";
     }
   }
@@ -118,7 +121,8 @@ TYPED_TEST(SourceContract, KnowsLengthAndStart) {
   }
   EXPECT_EQ(b.at, TypeParam::start(this->source_, b.at + 100));
   TypeParam::release(this->source_, a.at, false);
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(0u, TypeParam::start(this->source_, a.at + i * kGranule)) << i;
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_EQ(0u, TypeParam::start(this->source_, a.at + i * kGranule)) << i;
   EXPECT_EQ(0u, TypeParam::start(this->source_, TypeParam::base(this->source_)));
 }
 
@@ -205,17 +209,22 @@ TYPED_TEST(SourceContract, ChildOfAForkFreesItsLocks) {
 }
 
 #if defined(__x86_64__)
-// A child that is cut off from a change, anywhere in it: what was free may be lost, what somebody has stays his.
+// A child that is cut off from a change, anywhere in it: what was free may be lost, what somebody has stays
+// his.
 TYPED_TEST(SourceContract, AChildThatIsCutOffIsWhole) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
   constexpr unsigned kRuns = 12;
   std::uintptr_t held[kRuns];
-  const auto mark = [](std::uintptr_t run) -> char& { return *static_cast<char*>(hz::pointer(run + kGranule)); };
+  const auto mark = [](std::uintptr_t run) -> char& {
+    return *static_cast<char*>(hz::pointer(run + kGranule));
+  };
   for (std::uintptr_t& run : held) mark(run = this->Acquire(2).at) = 1;
-  for (unsigned i = 1; i < kRuns; i += 4) TypeParam::release(this->source_, std::exchange(held[i], 0), i == 5);
+  for (unsigned i = 1; i < kRuns; i += 4)
+    TypeParam::release(this->source_, std::exchange(held[i], 0), i == 5);
   const auto in_child = [&] {
     TypeParam::make_whole(this->source_);
-    for (unsigned i = 0; i < kRuns; i += 4) TypeParam::release(this->source_, std::exchange(held[i], 0), false);
+    for (unsigned i = 0; i < kRuns; i += 4)
+      TypeParam::release(this->source_, std::exchange(held[i], 0), false);
     for (unsigned i = 0; i < 2 * kRuns; ++i) {
       const std::uintptr_t run = this->Acquire(2 + i % 5).at;
       if (run == 0) return 1;

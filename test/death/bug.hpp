@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A registry of bugs. Each file of this folder that is named after a bug commits it once, in a function written as
+// A registry of bugs. Each file of this folder that is named after a bug commits it once, in a function
+// written as
 //
 //   HZ_BUG(DoubleFreeAtOnce, "E03 double-free", kFatal) { ... scene.Expect(p, size); ... }
 //
@@ -20,7 +21,8 @@ enum Severity { kFatal, kNeverFatal };
 // What a bug tells the test about the report that must follow.
 class Scene {
  public:
-  // The next report is about `block`, of `class_size` bytes a slot (kNoClass: printed as "-"), by the calling thread.
+  // The next report is about `block`, of `class_size` bytes a slot (kNoClass: printed as "-"), by the calling
+  // thread.
   void Expect(const void* block, std::size_t class_size);
   // The same, but by the purger where the line sees second frees late.
   void ExpectOfPurger(const void* block, std::size_t class_size);
@@ -64,6 +66,8 @@ struct Bug {
   static void bug(::hz_test::Scene& scene)
 
 // `block` moved by some bytes, hidden from the compiler.
-inline void* Inside(void* block, std::ptrdiff_t bytes) { return Opaque(static_cast<char*>(Opaque(block)) + bytes); }
+inline void* Inside(void* block, std::ptrdiff_t bytes) {
+  return Opaque(static_cast<char*>(Opaque(block)) + bytes);
+}
 
 }  // namespace hz_test

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs every registered bug in a child process, in both modes of HZ_ON_INVALID. The child says on stdout which address,
-// class and thread the report must name; the report on stderr must be that, to the letter, and nothing else.
+// Runs every registered bug in a child process, in both modes of HZ_ON_INVALID. The child says on stdout
+// which address, class and thread the report must name; the report on stderr must be that, to the letter, and
+// nothing else.
 //   abort:  the first report is fatal and the process ends by SIGABRT
 //   report: the program goes on, and its heap is whole
 // In a third mode the child handles SIGABRT, and in its handler allocates, frees and forks.
@@ -42,8 +43,9 @@ void Scene::Announce(const void* block, std::size_t class_size, const std::strin
   char name[24] = "-";
   if (class_size != kNoClass) std::snprintf(name, sizeof name, "%zu", class_size);
   char line[160];
-  const int length = std::snprintf(line, sizeof line, "ptr=0x%zx class=%s line=%s thread=%s\n",
-                                   reinterpret_cast<std::size_t>(block), name, api::LineName(), thread.c_str());
+  const int length =
+      std::snprintf(line, sizeof line, "ptr=0x%zx class=%s line=%s thread=%s\n",
+                    reinterpret_cast<std::size_t>(block), name, api::LineName(), thread.c_str());
   if (write(1, line, static_cast<std::size_t>(length)) != length) _exit(2);
 }
 
@@ -69,7 +71,8 @@ void CheckBlocks(Scene& scene, std::size_t count, std::size_t size) {
   }
   for (unsigned char* block : blocks) api::Free(block);
   std::sort(blocks.begin(), blocks.end());
-  scene.Check(std::adjacent_find(blocks.begin(), blocks.end()) == blocks.end(), "no block is handed out twice");
+  scene.Check(std::adjacent_find(blocks.begin(), blocks.end()) == blocks.end(),
+              "no block is handed out twice");
 }
 
 void CheckHeapIsWhole(Scene& scene) {
@@ -132,7 +135,8 @@ std::string ExpectedReports(const std::string& announced, const Bug& bug, bool f
 // Nothing of the heap is where such a write goes.
 bool HurtsNothing(const Bug& bug) { return KeepsNothingInSlots() && std::strncmp(bug.code, "E06", 3) == 0; }
 
-// ThreadSanitizer does not know our barrier, so there is none, and a trim does not reach what another thread caches.
+// ThreadSanitizer does not know our barrier, so there is none, and a trim does not reach what another thread
+// caches.
 bool IsSeenOnlyByABarrier(const Bug& bug) {
   return kThreadSanitizer && SeesSecondFreesLate() &&
          (std::strstr(bug.name, "Remote") != nullptr || std::strstr(bug.name, "Idle") != nullptr);

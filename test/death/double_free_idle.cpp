@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block freed twice by a thread that then sleeps: where the free itself does not tell, the purger does when it takes
-// the thread's slots back.
+// A block freed twice by a thread that then sleeps: where the free itself does not tell, the purger does when
+// it takes the thread's slots back.
 #include <unistd.h>
 
 #include <atomic>

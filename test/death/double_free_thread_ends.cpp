@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread frees a block twice, with another free between, and ends. What it leaves goes to the next thread: unproved,
-// it would be handed out twice.
+// A thread frees a block twice, with another free between, and ends. What it leaves goes to the next thread:
+// unproved, it would be handed out twice.
 #include <thread>
 
 #include "death/bug.hpp"

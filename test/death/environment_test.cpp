@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The environment: what is not understood is told in one line and the default holds; what is understood is silent.
-// The program runs itself as a child: with HZ_TEST_BUG it frees a foreign pointer, which shows the mode in force.
+// The environment: what is not understood is told in one line and the default holds; what is understood is
+// silent. The program runs itself as a child: with HZ_TEST_BUG it frees a foreign pointer, which shows the
+// mode in force.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -52,10 +53,12 @@ TEST(Environment, UnknownOnInvalidValueMeansAbort) {
 }
 
 TEST(Environment, ValuesThatAreNoNumbers) {
-  for (const char* name : {"HZ_THREAD_CACHE", "HZ_RETAIN", "HZ_BACKGROUND", "HZ_LIMIT_SOFT", "HZ_LIMIT_HARD"}) {
+  for (const char* name :
+       {"HZ_THREAD_CACHE", "HZ_RETAIN", "HZ_BACKGROUND", "HZ_LIMIT_SOFT", "HZ_LIMIT_HARD"}) {
     for (const char* value : {"banana", "-1", "12x", "99999999999999999999999999"}) {
       const ChildResult result = RunClean({{name, value}});
-      const std::string warning = std::string("hz: warning: ") + name + "=" + value + " not understood; accepted: ";
+      const std::string warning =
+          std::string("hz: warning: ") + name + "=" + value + " not understood; accepted: ";
       EXPECT_EQ(0, result.exit_code) << name << "=" << value;
       EXPECT_EQ(0u, result.err.find(warning)) << result.err;
       EXPECT_TRUE(IsOneLine(result.err)) << result.err;
@@ -138,7 +141,8 @@ TEST(Environment, UnknownOptionsAreToldOnce) {
     EXPECT_EQ(0, result.exit_code) << options;
     EXPECT_EQ(0u, result.err.find("hz: warning: HZ_")) << options << ": " << result.err;
     EXPECT_NE(std::string::npos, result.err.find(named)) << options << ": " << result.err;
-    EXPECT_NE(std::string::npos, result.err.find(" not understood; accepted: ")) << options << ": " << result.err;
+    EXPECT_NE(std::string::npos, result.err.find(" not understood; accepted: "))
+        << options << ": " << result.err;
     EXPECT_TRUE(IsOneLine(result.err)) << options << ": " << result.err;
   }
 }

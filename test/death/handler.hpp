@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A handler of SIGABRT that does all that it may do where the C library's malloc reports: it allocates and frees, and
-// so does a child that it makes. Then it says "handled" and returns. Installed where HZ_TEST_HANDLER is set.
+// A handler of SIGABRT that does all that it may do where the C library's malloc reports: it allocates and
+// frees, and so does a child that it makes. Then it says "handled" and returns. Installed where
+// HZ_TEST_HANDLER is set.
 #pragma once
 
 #include <sys/wait.h>
@@ -16,8 +17,8 @@
 
 namespace hz_test {
 
-// All that a program's handler of SIGABRT may do with the C library's malloc: it allocates and frees, and so does a
-// child that it makes.
+// All that a program's handler of SIGABRT may do with the C library's malloc: it allocates and frees, and so
+// does a child that it makes.
 inline void AllocateAndFree() {
   for (std::size_t size = 1; size <= (std::size_t{8} << 20); size += size / 3 + 1) {
     void* blocks[3];

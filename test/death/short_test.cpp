@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Misuse as the last thing that a short program does: it frees wrongly and returns from main at once. Whatever the
-// line, a message with the right code comes, and the program is killed; and short programs that do nothing wrong end in
-// silence. The program runs itself as a child, with HZ_TEST_MISUSE naming what to do.
+// Misuse as the last thing that a short program does: it frees wrongly and returns from main at once.
+// Whatever the line, a message with the right code comes, and the program is killed; and short programs that
+// do nothing wrong end in silence. The program runs itself as a child, with HZ_TEST_MISUSE naming what to do.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@
 namespace hz_test {
 namespace {
 
-// What a misuse may be called: a slot that is free may be known as such (E03) or as none (E02), by line and moment.
+// What a misuse may be called: a slot that is free may be known as such (E03) or as none (E02), by line and
+// moment.
 constexpr const char* kFreed = "E03 E02";
 constexpr const char* kInside = "E04";
 constexpr const char* kBeside = "E02 E03 E04";
@@ -168,7 +169,8 @@ void FarBehind(std::size_t n) {
   void* a = New(n);
   const std::size_t slot = api::UsableSize(a);
   const std::size_t at = reinterpret_cast<std::uintptr_t>(a) % 65536;
-  api::Free(Inside(a, static_cast<std::ptrdiff_t>((65536 / slot - 2) * slot) - static_cast<std::ptrdiff_t>(at)));
+  api::Free(
+      Inside(a, static_cast<std::ptrdiff_t>((65536 / slot - 2) * slot) - static_cast<std::ptrdiff_t>(at)));
 }
 void InAFreedOne(std::size_t n) {
   void* a = New(n);
@@ -298,7 +300,10 @@ const Misuse kMisuses[] = {
     {"ABusyCrowd", nullptr, ABusyCrowd, kSlots},
     {"AChildThatEnds", nullptr, AChildThatEnds, kSlots},
 #ifdef HZ_TEST_DIRECT
-    {"AnExitInAHandler", nullptr, AnExitInAHandler, {16, 17, 64, 65, 1000, 1001, 5000, 5001, 40'000, 200'000, 200'001}},
+    {"AnExitInAHandler",
+     nullptr,
+     AnExitInAHandler,
+     {16, 17, 64, 65, 1000, 1001, 5000, 5001, 40'000, 200'000, 200'001}},
 #endif
 };
 
@@ -307,7 +312,8 @@ std::string NameOf(const Misuse& misuse, std::size_t size) {
 }
 
 ChildResult RunShort(const std::string& name, const char* mode, const char* handler = "") {
-  std::vector<Setting> settings = {{"HZ_TEST_MISUSE", name}, {"HZ_ON_INVALID", mode}, {"HZ_TEST_HANDLER", handler}};
+  std::vector<Setting> settings = {
+      {"HZ_TEST_MISUSE", name}, {"HZ_ON_INVALID", mode}, {"HZ_TEST_HANDLER", handler}};
 #ifndef HZ_TEST_DIRECT
   const char* library = std::getenv("HZ_TEST_LIBRARY");
   settings.emplace_back("LD_PRELOAD", library == nullptr ? "HZ_TEST_LIBRARY-is-not-set" : library);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of heap_api.hpp's heap that only these tests need, and the rule for all of them: a failure is NULL and
-// ENOMEM, and posix_memalign tells it by its result alone. Where the direct API has no counterpart, the nearest stands
-// in. Called by the walk.
+// The calls of heap_api.hpp's heap that only these tests need, and the rule for all of them: a failure is
+// NULL and ENOMEM, and posix_memalign tells it by its result alone. Where the direct API has no counterpart,
+// the nearest stands in. Called by the walk.
 #pragma once
 
 #include <cerrno>

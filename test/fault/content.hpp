@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a block of up to many MiB holds while memory is short: all of its first 64 KiB, a word in every sixteenth page
-// after that, and its last byte. So a walk over hundreds of large blocks needs address space, but not the machine's
-// memory. Called by the walk; allocates nothing.
+// What a block of up to many MiB holds while memory is short: all of its first 64 KiB, a word in every
+// sixteenth page after that, and its last byte. So a walk over hundreds of large blocks needs address space,
+// but not the machine's memory. Called by the walk; allocates nothing.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ constexpr std::size_t kWordStride = std::size_t{64} << 10;
 inline void FillBlock(const Block& block) {
   auto* bytes = static_cast<unsigned char*>(block.at);
   FillPattern(bytes, std::min(block.size, kWritten), block.seed);
-  for (std::size_t at = kWritten; at + 8 < block.size; at += kWordStride) FillPattern(bytes + at, 8, block.seed + at);
+  for (std::size_t at = kWritten; at + 8 < block.size; at += kWordStride)
+    FillPattern(bytes + at, 8, block.seed + at);
   if (block.size > kWritten) bytes[block.size - 1] = static_cast<unsigned char>(block.seed);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same walk through every way of the heap again and again, while its first system call fails, then its second, and
-// so on to the last (every fourth under sanitizers, every eighth in the quick tier); and once more while each and all
-// that follow fail. Every turn runs in a child of its own, so that all begin alike.
+// The same walk through every way of the heap again and again, while its first system call fails, then its
+// second, and so on to the last (every fourth under sanitizers, every eighth in the quick tier); and once
+// more while each and all that follow fail. Every turn runs in a child of its own, so that all begin alike.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

@@ -109,9 +109,10 @@ void* __wrap_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flag
   va_end(arguments);
   if (squats && (flags & MREMAP_FIXED) != 0) {
     __real_munmap(to, bytes);
-    void* place = static_cast<char*>(to) + (squat_from_end ? bytes - squat_offset - kSquattedBytes : squat_offset);
-    squatted =
-        __real_mmap(place, kSquattedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    void* place =
+        static_cast<char*>(to) + (squat_from_end ? bytes - squat_offset - kSquattedBytes : squat_offset);
+    squatted = __real_mmap(place, kSquattedBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     std::memset(squatted, kSquatter, kSquattedBytes);
     ++failures;
     errno = ENOMEM;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random walks while the system calls of the heap fail at random: one in so many, some kinds of them or all. Nothing
-// that the heap holds may suffer, and when the calls work again, so does everything. HZ_TEST_SEED repeats a walk.
+// Random walks while the system calls of the heap fail at random: one in so many, some kinds of them or all.
+// Nothing that the heap holds may suffer, and when the calls work again, so does everything. HZ_TEST_SEED
+// repeats a walk.
 #include <gtest/gtest.h>
 
 #include "fault/failing_calls.hpp"
@@ -101,8 +102,9 @@ TEST(FailingCalls, ZerosStayZerosWhereNothingIsPurged) {
   ExpectNothingLost();
 }
 
-// Between the system's unmapping of a move's target and its failure, another thread's mapping may land in the hole. It
-// is not ours to write to, to purge, or to hand out, and the block that was to move is as it was, or at another place.
+// Between the system's unmapping of a move's target and its failure, another thread's mapping may land in the
+// hole. It is not ours to write to, to purge, or to hand out, and the block that was to move is as it was, or
+// at another place.
 TEST(FailingCalls, WhatOthersMappedIntoAHoleIsTheirs) {
   const Watchdog watchdog;
   constexpr std::size_t kSize = 16 * kMiB;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random walks while the limit of address space falls and rises around what the process has, down to nothing new at
-// all. Each turn is a process of its own with a seed of its own: it starts under a limit, so that the arena grows in
-// place and the limit is felt. HZ_TEST_SEED repeats a turn; HZ_TEST_LONG walks for many minutes.
+// Random walks while the limit of address space falls and rises around what the process has, down to nothing
+// new at all. Each turn is a process of its own with a seed of its own: it starts under a limit, so that the
+// arena grows in place and the limit is felt. HZ_TEST_SEED repeats a turn; HZ_TEST_LONG walks for many
+// minutes.
 #include <gtest/gtest.h>
 
 #include "fault/walk.hpp"

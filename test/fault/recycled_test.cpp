@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that held small blocks becomes part of a huge one, and the huge one a small one again, unwritten: what the
-// heap left behind in free memory must not make a live block look like a free one. Found by the walks of
-// limit_test.cpp.
+// Memory that held small blocks becomes part of a huge one, and the huge one a small one again, unwritten:
+// what the heap left behind in free memory must not make a live block look like a free one. Found by the
+// walks of limit_test.cpp.
 #include <gtest/gtest.h>
 
 #include "stress/blocks.hpp"

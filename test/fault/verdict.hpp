@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Remembers the first thing that went wrong, in memory that is there already: gtest's own words need a heap, and here
-// the heap has no memory. Told to gtest, or to the parent of a forked child, when there is some again.
+// Remembers the first thing that went wrong, in memory that is there already: gtest's own words need a heap,
+// and here the heap has no memory. Told to gtest, or to the parent of a forked child, when there is some
+// again.
 #pragma once
 
 #include <unistd.h>
@@ -19,8 +20,9 @@ class Verdict {
  public:
   bool Expect(bool holds, const char* claim, const Block& block = {}) {
     if (!holds && !failed_.exchange(true)) {
-      std::snprintf(text_, sizeof text_, "%s: block %p of %zu bytes, seed %" PRIu64 ", errno %d, HZ_TEST_SEED=%" PRIu64,
-                    claim, block.at, block.size, block.seed, errno, Seed());
+      std::snprintf(text_, sizeof text_,
+                    "%s: block %p of %zu bytes, seed %" PRIu64 ", errno %d, HZ_TEST_SEED=%" PRIu64, claim,
+                    block.at, block.size, block.seed, errno, Seed());
     }
     return holds;
   }

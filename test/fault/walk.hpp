@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random operations on a table of live blocks while memory is refused now and then: what the heap gives is sound, what
-// it cannot give is NULL and ENOMEM, and what is there stays as it was. Uses no memory but its own. One walk belongs to
-// one thread; walks of several threads pass blocks to each other.
+// Random operations on a table of live blocks while memory is refused now and then: what the heap gives is
+// sound, what it cannot give is NULL and ENOMEM, and what is there stays as it was. Uses no memory but its
+// own. One walk belongs to one thread; walks of several threads pass blocks to each other.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -118,7 +118,8 @@ class Walk {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, std::size_t{256} << 10);
     pthread_t thread;
-    if (pthread_create(&thread, &attributes, &Walk::ShortThread, &verdict_) == 0) pthread_join(thread, nullptr);
+    if (pthread_create(&thread, &attributes, &Walk::ShortThread, &verdict_) == 0)
+      pthread_join(thread, nullptr);
     pthread_attr_destroy(&attributes);
   }
 
@@ -134,7 +135,8 @@ class Walk {
     if (block.at == nullptr) {
       MakeAny(block, dice);
     } else if (dice < 250) {
-      Resize(block, Below(random_, 3) == 0 ? LogSize(random_, bits_) : block.size / 2 + Below(random_, block.size) + 1);
+      Resize(block, Below(random_, 3) == 0 ? LogSize(random_, bits_)
+                                           : block.size / 2 + Below(random_, block.size) + 1);
     } else if (dice < 350) {
       block = mailbox_.Swap(random_, block);
     } else if (dice < 500) {
@@ -178,12 +180,15 @@ class Walk {
   static bool Sound(const Block& block) {
     return block.at == nullptr || (Holds(block) && api::UsableSize(block.at) >= block.size);
   }
-  bool Expect(bool holds, const char* claim, const Block& block) { return verdict_.Expect(holds, claim, block); }
+  bool Expect(bool holds, const char* claim, const Block& block) {
+    return verdict_.Expect(holds, claim, block);
+  }
 
   static void* ShortThread(void* verdict) {
     for (std::size_t size = 10; size < 100000; size *= 5) {
       const Answer answer = Ask([size] { return api::Malloc(size); });
-      static_cast<Verdict*>(verdict)->Expect(answer.proper, "malloc in a short thread", {answer.block, size, 0});
+      static_cast<Verdict*>(verdict)->Expect(answer.proper, "malloc in a short thread",
+                                             {answer.block, size, 0});
       if (answer.block != nullptr) std::memset(answer.block, 0x5A, size);
       api::Free(answer.block);
     }
@@ -215,9 +220,10 @@ inline void ExpectEverySizeWorks(Verdict& verdict, unsigned bits) {
   }
 }
 
-// The pressure is gone: checks and frees all that was walked over, and asks for every size once more. How often the
-// heap said no; it must have said yes often enough to have been tested.
-inline unsigned EndWalks(Verdict& verdict, std::vector<std::unique_ptr<Walk>>& walks, unsigned steps, unsigned bits) {
+// The pressure is gone: checks and frees all that was walked over, and asks for every size once more. How
+// often the heap said no; it must have said yes often enough to have been tested.
+inline unsigned EndWalks(Verdict& verdict, std::vector<std::unique_ptr<Walk>>& walks, unsigned steps,
+                         unsigned bits) {
   unsigned given = 0, refused = 0;
   for (auto& walk : walks) {
     walk->CheckAll();

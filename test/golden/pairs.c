@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Allocates and frees one block, N times, in each way that golden.txt has a column for, each after a warm-up. Run by
- * golden.sh under callgrind, which counts inside of pairs_... alone and writes a file after each call of one; the names
- * and the order are those of the columns. C++'s operators are asked for by name: a C program has no C++ runtime. */
+ * Allocates and frees one block, N times, in each way that golden.txt has a column for, each after a warm-up.
+ * Run by golden.sh under callgrind, which counts inside of pairs_... alone and writes a file after each call
+ * of one; the names and the order are those of the columns. C++'s operators are asked for by name: a C
+ * program has no C++ runtime. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// own_heap SECONDS: a program as those in Rust that bring mimalloc along: nearly all of its memory, 64 MiB, comes from
-// a heap of its own under names of its own, and a few small blocks from malloc. For the launcher's and the lab's tests.
+// own_heap SECONDS: a program as those in Rust that bring mimalloc along: nearly all of its memory, 64 MiB,
+// comes from a heap of its own under names of its own, and a few small blocks from malloc. For the launcher's
+// and the lab's tests.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest malloc there is, for the launcher's tests of programs and preloads that bring one: nothing is reused.
+// The smallest malloc there is, for the launcher's tests of programs and preloads that bring one: nothing is
+// reused.
 #include <stddef.h>
 #include <string.h>
 

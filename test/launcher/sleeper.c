@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sleeper SECONDS: what sleep(1) does, for the launcher's tests; linked statically once, and once with a malloc of its
-// own (own_malloc.c).
+// sleeper SECONDS: what sleep(1) does, for the launcher's tests; linked statically once, and once with a
+// malloc of its own (own_malloc.c).
 #include <stdlib.h>
 #include <unistd.h>
 

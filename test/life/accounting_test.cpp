@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the system charges a process for, writes into its core, and refuses it: the heap takes addresses as it uses
-// them, so a small process is a small one by every count, and a limit holds whenever it is set.
+// What the system charges a process for, writes into its core, and refuses it: the heap takes addresses as it
+// uses them, so a small process is a small one by every count, and a limit holds whenever it is set.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -30,8 +30,8 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 
-// Sums over the mappings that a system which never overcommits charges for: private and writable. Those that hold
-// pages of the process's own are written into its core. Reads without allocating.
+// Sums over the mappings that a system which never overcommits charges for: private and writable. Those that
+// hold pages of the process's own are written into its core. Reads without allocating.
 struct Charge {
   std::size_t bytes = 0, dumped = 0;
 };
@@ -46,7 +46,8 @@ Charge Charged() {
   Charge charge;
   bool counts = false;
   std::size_t size = 0;
-  for (char* line = text; line != nullptr && *line != 0; line = std::strchr(line, '\n'), line += line != nullptr) {
+  for (char* line = text; line != nullptr && *line != 0;
+       line = std::strchr(line, '\n'), line += line != nullptr) {
     std::size_t begin = 0, end = 0, kib = 0;
     char access[5] = {};
     if (std::sscanf(line, "%zx-%zx %4s", &begin, &end, access) == 3) {
@@ -78,7 +79,8 @@ struct Numbers {
 Numbers NumbersOf(const ChildResult& result) {
   Numbers n;
   EXPECT_EQ(0, result.exit_code) << result.err;
-  EXPECT_EQ(4, std::sscanf(result.out.c_str(), "%zu %zu %zu %zu", &n.first, &n.first_dumped, &n.small, &n.small_dumped))
+  EXPECT_EQ(4, std::sscanf(result.out.c_str(), "%zu %zu %zu %zu", &n.first, &n.first_dumped, &n.small,
+                           &n.small_dumped))
       << result.out;
   return n;
 }
@@ -95,8 +97,8 @@ TEST(Accounting, ASmallProcessIsChargedLittle) {
               served.first_dumped / 1024, plain.first_dumped / 1024);
 }
 
-// The system's own sum of what it has promised to all processes, which is what vm.overcommit_memory=2 keeps below a
-// limit. Others come and go meanwhile: one pair of looks of many that agrees is enough.
+// The system's own sum of what it has promised to all processes, which is what vm.overcommit_memory=2 keeps
+// below a limit. Others come and go meanwhile: one pair of looks of many that agrees is enough.
 const Scene committed("Committed", [] {
   SmallThread(nullptr);
   char text[4096];
@@ -141,7 +143,8 @@ int StatusOfSceneWithCore(const char* folder) {
 TEST(Accounting, ACoreHoldsWhatIsUsed) {
   std::string pattern;
   std::getline(std::ifstream("/proc/sys/kernel/core_pattern"), pattern);
-  if (pattern.empty() || pattern.find_first_of("|/%") != std::string::npos) GTEST_SKIP() << "cores go to " << pattern;
+  if (pattern.empty() || pattern.find_first_of("|/%") != std::string::npos)
+    GTEST_SKIP() << "cores go to " << pattern;
   char folder[] = "/tmp/hz-core-XXXXXX";
   ASSERT_NE(nullptr, mkdtemp(folder));
   const int status = StatusOfSceneWithCore(folder);

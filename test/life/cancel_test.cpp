@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that are cancelled while they use the heap, whatever they were doing: what they held is freed by their
-// cleanup handlers or by others, and nothing is lost.
+// Threads that are cancelled while they use the heap, whatever they were doing: what they held is freed by
+// their cleanup handlers or by others, and nothing is lost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 namespace hz_test {
 namespace {
 
-// Works with its blocks until it is cancelled; points where it can be are between any two operations, and in the C
-// library's functions that allocate themselves.
+// Works with its blocks until it is cancelled; points where it can be are between any two operations, and in
+// the C library's functions that allocate themselves.
 class Victim {
  public:
   explicit Victim(std::uint64_t seed, Exchange& left) : random_(seed), left_(left) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin as programs load it: it takes malloc and free from wherever the dynamic linker finds them for it. Loaded by
-// deepbind_test.cpp and late_test.cpp, under several names.
+// A plugin as programs load it: it takes malloc and free from wherever the dynamic linker finds them for it.
+// Loaded by deepbind_test.cpp and late_test.cpp, under several names.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plugins that are loaded with RTLD_DEEPBIND share our heap: what the program makes they may free, and the other way
-// round. And dlopen is otherwise what it always was: all other flags, errors, and the caller's RUNPATH.
+// Plugins that are loaded with RTLD_DEEPBIND share our heap: what the program makes they may free, and the
+// other way round. And dlopen is otherwise what it always was: all other flags, errors, and the caller's
+// RUNPATH.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,8 @@ void* HostLoad(const char* name, int flags) {
 }
 
 TEST(DeepBind, RunpathIsThatOfTheCaller) {
-  ASSERT_EQ(nullptr, dlopen("libhz-inner.so", RTLD_NOW)) << "found without the host's RUNPATH: this would show nothing";
+  ASSERT_EQ(nullptr, dlopen("libhz-inner.so", RTLD_NOW))
+      << "found without the host's RUNPATH: this would show nothing";
   Share(Plugin(HostLoad("libhz-inner.so", RTLD_NOW | RTLD_DEEPBIND)));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that uses malloc before main: in the resolver of an IFUNC, in .preinit_array and in a constructor; so do
-// libraries of its. Prints what went wrong; exit code 0 if nothing did. `early.c before` wants the library that is
-// loaded before ours, too.
+// A program that uses malloc before main: in the resolver of an IFUNC, in .preinit_array and in a
+// constructor; so do libraries of its. Prints what went wrong; exit code 0 if nothing did. `early.c before`
+// wants the library that is loaded before ours, too.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done with malloc at a moment when little else works, and checked when everything does. Included by the
-// program and by the libraries of the early tests, each of which records its own moments.
+// What is done with malloc at a moment when little else works, and checked when everything does. Included by
+// the program and by the libraries of the early tests, each of which records its own moments.
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static inline void early_calls(struct Moment* moment) {
   for (int i = 0; i < kEarlyBlocks; ++i) {
     unsigned char* zeroed = calloc(1, early_size(i));
     unsigned char* block = malloc(1 + early_size(i) / 2);
-    if (zeroed == NULL || block == NULL || zeroed[0] != 0 || zeroed[early_size(i) - 1] != 0) moment->sound = 0;
+    if (zeroed == NULL || block == NULL || zeroed[0] != 0 || zeroed[early_size(i) - 1] != 0)
+      moment->sound = 0;
     block = realloc(block, early_size(i));
     for (size_t at = 0; at < early_size(i); ++at) block[at] = (unsigned char)(i + at);
     free(zeroed);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that uses malloc while the loader is at work: in the resolver of an IFUNC and in its constructor. Built
-// twice: to be loaded before our library, with EARLY_VISIBILITY "hidden", so that the resolver runs when the library
-// has just been relocated; and as something that the program needs, with "default", so that it runs at the first call.
-// (The loader relocates what the program needs before it relocates what is preloaded: no resolver that runs at that
-// moment can call a preloaded malloc, whosever it is.)
+// A library that uses malloc while the loader is at work: in the resolver of an IFUNC and in its constructor.
+// Built twice: to be loaded before our library, with EARLY_VISIBILITY "hidden", so that the resolver runs
+// when the library has just been relocated; and as something that the program needs, with "default", so that
+// it runs at the first call. (The loader relocates what the program needs before it relocates what is
+// preloaded: no resolver that runs at that moment can call a preloaded malloc, whosever it is.)
 #include "early_calls.h"
 
 #define JOIN(a, b) a##b

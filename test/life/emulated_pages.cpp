@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A system whose pages are HZ_TEST_PAGE bytes: the memory functions of the C library as such a kernel has them, in
-// place of the real ones in the programs that this is linked into, and so in our preloaded library. An address or a
-// length that is no multiple is refused and counted (lengths of mmap and munmap are rounded up, as kernels do). Memory
-// from mmap is aligned to the page.
+// A system whose pages are HZ_TEST_PAGE bytes: the memory functions of the C library as such a kernel has
+// them, in place of the real ones in the programs that this is linked into, and so in our preloaded library.
+// An address or a length that is no multiple is refused and counted (lengths of mmap and munmap are rounded
+// up, as kernels do). Memory from mmap is aligned to the page.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How processes end: main is gone before its threads, exit is called from a destructor, while others are busy, and what
-// handlers and static destructors allocate and free on the way. Nothing hangs, and nothing is said.
+// How processes end: main is gone before its threads, exit is called from a destructor, while others are
+// busy, and what handlers and static destructors allocate and free on the way. Nothing hangs, and nothing is
+// said.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>

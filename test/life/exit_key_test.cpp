@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No thread-specific value is to be had, so nobody would tell of a thread's end: such a thread caches nothing, what it
-// frees returns to its span, and nobody writes into its storage when it is gone.
+// No thread-specific value is to be had, so nobody would tell of a thread's end: such a thread caches
+// nothing, what it frees returns to its span, and nobody writes into its storage when it is gone.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An owner that does not run while others free its blocks: a signal handler holds it wherever it was, also in the
-// middle of malloc; and a whole process that is stopped and continued. Others go on unless the owner was caught with a
-// lock, and when it runs again nothing is lost.
+// An owner that does not run while others free its blocks: a signal handler holds it wherever it was, also in
+// the middle of malloc; and a whole process that is stopped and continued. Others go on unless the owner was
+// caught with a lock, and when it runs again nothing is lost.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,7 +112,8 @@ int PassBlocks(int ready) {
       threads.push_back(std::make_unique<Thread>([&, i] {
         Random random(i);
         while (!stop) {
-          for (int n = 0; n < 100; ++n) passed.Put(MakeBlock(LogSize(random, Below(random, 100) == 0 ? 20 : 12)));
+          for (int n = 0; n < 100; ++n)
+            passed.Put(MakeBlock(LogSize(random, Below(random, 100) == 0 ? 20 : 12)));
           Block block;
           for (int n = 0; n < 100 && passed.Take(random, block); ++n) CheckAndFree(block);
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our library comes late: by dlopen, into a program that has threads and blocks of the C library's. hz_* works in all
-// threads, old and new; malloc stays the C library's; and the library cannot be unloaded under its blocks. Not run
-// under preload: HZ_TEST_LIBRARY names the library.
+// Our library comes late: by dlopen, into a program that has threads and blocks of the C library's. hz_*
+// works in all threads, old and new; malloc stays the C library's; and the library cannot be unloaded under
+// its blocks. Not run under preload: HZ_TEST_LIBRARY names the library.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -36,8 +36,9 @@ struct Late {
 
   bool Load() {
     library = dlopen(Library(), RTLD_NOW | RTLD_LOCAL);
-    return library != nullptr && Find("hz_malloc", malloc) && Find("hz_realloc", realloc) && Find("hz_free", free) &&
-           Find("hz_owns", owns) && Find("hz_trim", trim) && Find("hz_line", line) && ExpectedLine() == line();
+    return library != nullptr && Find("hz_malloc", malloc) && Find("hz_realloc", realloc) &&
+           Find("hz_free", free) && Find("hz_owns", owns) && Find("hz_trim", trim) && Find("hz_line", line) &&
+           ExpectedLine() == line();
   }
   template <class Function>
   bool Find(const char* name, Function& function) {
@@ -55,7 +56,8 @@ bool Churn(const Late& late, std::uint64_t seed, unsigned count) {
   bool sound = true;
   for (unsigned i = 0; i < count + 64; ++i) {
     auto& slot = live[i < count ? Below(random, 64) : i - count];
-    sound = sound && (slot.at == nullptr || (late.owns(slot.at) == 1 && HasPattern(slot.at, slot.size, seed)));
+    sound =
+        sound && (slot.at == nullptr || (late.owns(slot.at) == 1 && HasPattern(slot.at, slot.size, seed)));
     if (i < count && Below(random, 3) != 0) {
       slot.size = LogSize(random, Below(random, 100) == 0 ? 22 : 13);
       slot.at = late.realloc(slot.at, slot.size);
@@ -144,13 +146,14 @@ TEST(Late, CannotBeUnloaded) {
   });
 }
 
-// Loads so many copies of a library with 64 bytes of static TLS; how many could be had. The loader knows a library by
-// its name and its inode, so all copies exist at the same time.
+// Loads so many copies of a library with 64 bytes of static TLS; how many could be had. The loader knows a
+// library by its name and its inode, so all copies exist at the same time.
 unsigned Eat(unsigned wanted) {
   std::vector<std::string> copies;
   unsigned loaded = 0;
   for (; loaded < wanted; ++loaded) {
-    copies.push_back(::testing::TempDir() + "hz-eater-" + std::to_string(getpid()) + "-" + std::to_string(loaded));
+    copies.push_back(::testing::TempDir() + "hz-eater-" + std::to_string(getpid()) + "-" +
+                     std::to_string(loaded));
     std::ofstream(copies.back(), std::ios::binary) << std::ifstream(HZ_TEST_EATER, std::ios::binary).rdbuf();
     if (dlopen(copies.back().c_str(), RTLD_NOW) == nullptr) break;
   }

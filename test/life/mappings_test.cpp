@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel allows a process so many mappings (vm.max_map_count). Ours stay few, whatever moves and whatever is given
-// back; and where the process has used them up, the heap answers null and ENOMEM and loses nothing.
+// The kernel allows a process so many mappings (vm.max_map_count). Ours stay few, whatever moves and whatever
+// is given back; and where the process has used them up, the heap answers null and ENOMEM and loses nothing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -38,7 +38,8 @@ class Walk {
   // Only what malloc has answered with null and ENOMEM may fail.
   void Step() {
     Block& block = live_[Below(random_, live_.size())];
-    const std::size_t size = Below(random_, 8) == 0 ? 4 * kMiB + Below(random_, 12 * kMiB) : LogSize(random_, 15);
+    const std::size_t size =
+        Below(random_, 8) == 0 ? 4 * kMiB + Below(random_, 12 * kMiB) : LogSize(random_, 15);
     errno = 0;
     if (block.at != nullptr && Below(random_, 2) == 0) {
       Resize(block, size);
@@ -122,7 +123,8 @@ class AllMappings {
     std::size_t limit = 65530;
     std::ifstream("/proc/sys/vm/max_map_count") >> limit;
     bytes_ = 2 * kPage * (limit + 100);
-    area_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    area_ = static_cast<char*>(
+        mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     Require(area_ != MAP_FAILED, "address space");
     std::size_t cut = 0;
     while (mprotect(area_ + 2 * cut * kPage, kPage, PROT_READ) == 0) ++cut;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A broad piece of work on a system with pages of HZ_TEST_PAGE bytes (emulated_pages.cpp): every size and alignment,
-// huge blocks that move, memory that is given back. What is asked of the system is in whole pages, always.
+// A broad piece of work on a system with pages of HZ_TEST_PAGE bytes (emulated_pages.cpp): every size and
+// alignment, huge blocks that move, memory that is given back. What is asked of the system is in whole pages,
+// always.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -36,7 +37,8 @@ TEST_F(Pages, AreEmulated) {
 
 TEST_F(Pages, EverySize) {
   std::vector<Block> blocks;
-  for (std::size_t size = 1; size < std::size_t{20} << 20; size += size / 8 + 1) blocks.push_back(MakeBlock(size));
+  for (std::size_t size = 1; size < std::size_t{20} << 20; size += size / 8 + 1)
+    blocks.push_back(MakeBlock(size));
   for (Block& block : blocks) {
     const std::size_t size = block.size % 3 == 0 ? block.size * 2 : block.size / 2 + 1;
     ASSERT_TRUE(Intact(block));
@@ -51,7 +53,8 @@ TEST_F(Pages, EverySize) {
 
 TEST_F(Pages, EveryAlignment) {
   for (std::size_t alignment = 16; alignment <= std::size_t{8} << 20; alignment *= 2) {
-    for (const std::size_t size : {std::size_t{1}, std::size_t{5000}, std::size_t{70000}, std::size_t{5} << 20}) {
+    for (const std::size_t size :
+         {std::size_t{1}, std::size_t{5000}, std::size_t{70000}, std::size_t{5} << 20}) {
       void* block = api::AlignedAlloc(alignment, size);
       ASSERT_NE(nullptr, block);
       EXPECT_TRUE(IsAligned(block, alignment));

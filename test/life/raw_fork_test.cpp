@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A child that no fork handler is told of, by clone(2) or _Fork(3). Where the process never had a thread, nobody but
-// its one thread can hold a lock of the heap. Where it had some, and has none left, our purger may be anywhere: the
-// child finds out, and its heap works, and so does everything that the parent gave it.
+// A child that no fork handler is told of, by clone(2) or _Fork(3). Where the process never had a thread,
+// nobody but its one thread can hold a lock of the heap. Where it had some, and has none left, our purger may
+// be anywhere: the child finds out, and its heap works, and so does everything that the parent gave it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -78,8 +78,8 @@ void ForkAgainAndAgain(Fork fork_here) {
   }
 }
 
-// Threads that use the heap, so that the purger starts, and end. What they leave, and what this one frees, is what it
-// works at while this one forks, sooner or later after that.
+// Threads that use the heap, so that the purger starts, and end. What they leave, and what this one frees, is
+// what it works at while this one forks, sooner or later after that.
 void LetThreadsComeAndGo() {
   std::vector<std::thread> crew;
   for (unsigned i = 0; i < 3; ++i) {

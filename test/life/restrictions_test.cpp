@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that restrict themselves after their start: every path of the heap under a filter that kills the process for
-// any system call which doc/life.md does not list for it, and under filters that refuse one call. The lists are read
-// from that page, so page and code cannot drift apart.
+// Programs that restrict themselves after their start: every path of the heap under a filter that kills the
+// process for any system call which doc/life.md does not list for it, and under filters that refuse one call.
+// The lists are read from that page, so page and code cannot drift apart.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -32,7 +32,8 @@ constexpr std::size_t kPageBytes = 4096;
 
 void Touch(void* block, std::size_t size) {
   auto* bytes = static_cast<unsigned char*>(block);
-  for (std::size_t at = 0; at < size; at += kPageBytes) bytes[at] = static_cast<unsigned char>(at / kPageBytes + 1);
+  for (std::size_t at = 0; at < size; at += kPageBytes)
+    bytes[at] = static_cast<unsigned char>(at / kPageBytes + 1);
 }
 bool Touched(const void* block, std::size_t size) {
   const auto* bytes = static_cast<const unsigned char*>(block);
@@ -93,7 +94,8 @@ void ClearAndAlign() {
   }
 }
 
-// More sizes than a cache has room for: bins ask for more in vain, all the time, and the cache's budget adapts.
+// More sizes than a cache has room for: bins ask for more in vain, all the time, and the cache's budget
+// adapts.
 void TurnOver(unsigned seed, std::size_t rounds) {
   Random random(seed);
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -184,7 +186,9 @@ void KillForAllBut(const std::vector<std::string>& names) {
 // How many threads there are, without a call that opens anything.
 class Tasks {
  public:
-  Tasks() : folder_(open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) { Require(folder_ >= 0, "a folder"); }
+  Tasks() : folder_(open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    Require(folder_ >= 0, "a folder");
+  }
   int Count() const {
     int count = 0;
     lseek(folder_, 0, SEEK_SET);
@@ -284,22 +288,24 @@ const Scene works("WorksAllTheSame", [] {
   crew.Join();
 });
 
-// As OpenSSH's sandbox for what has not logged in yet (sandbox-seccomp-filter.c), the stricter one that looks at
-// madvise.
+// As OpenSSH's sandbox for what has not logged in yet (sandbox-seccomp-filter.c), the stricter one that looks
+// at madvise.
 const Scene openssh("OpenSsh", [] {
   SyscallFilter filter(SECCOMP_RET_KILL_PROCESS);
   for (const char* name : {"open", "openat", "fstat", "newfstatat"})
     if (CallNumber(name) >= 0) filter.Decide(CallNumber(name), SECCOMP_RET_ERRNO | EACCES);
-  for (const char* name : {"brk",      "clock_gettime", "clock_nanosleep", "close",  "exit",      "exit_group",
-                           "futex",    "geteuid",       "getpgid",         "getpid", "getuid",    "getrandom",
-                           "mremap",   "gettimeofday",  "munmap",          "gettid", "nanosleep", "poll",
-                           "pselect6", "read",          "rt_sigprocmask",  "select", "shutdown",  "time",
-                           "write"})
+  for (const char* name :
+       {"brk",      "clock_gettime", "clock_nanosleep", "close",  "exit",      "exit_group",
+        "futex",    "geteuid",       "getpgid",         "getpid", "getuid",    "getrandom",
+        "mremap",   "gettimeofday",  "munmap",          "gettid", "nanosleep", "poll",
+        "pselect6", "read",          "rt_sigprocmask",  "select", "shutdown",  "time",
+        "write"})
     if (CallNumber(name) >= 0) filter.Decide(CallNumber(name), SECCOMP_RET_ALLOW);
   constexpr unsigned kBeyond = ~static_cast<unsigned>(PROT_READ | PROT_WRITE);
   filter.DecideWhere(SYS_mmap, 2, kBeyond, 0, SECCOMP_RET_ALLOW);
   filter.DecideWhere(SYS_mprotect, 2, kBeyond, 0, SECCOMP_RET_ALLOW);
-  for (const int advice : {MADV_NORMAL, MADV_FREE, MADV_DONTNEED, MADV_DONTFORK, MADV_DONTDUMP, MADV_WIPEONFORK})
+  for (const int advice :
+       {MADV_NORMAL, MADV_FREE, MADV_DONTNEED, MADV_DONTFORK, MADV_DONTDUMP, MADV_WIPEONFORK})
     filter.DecideWhere(SYS_madvise, 2, ~0U, static_cast<unsigned>(advice), SECCOMP_RET_ALLOW);
   filter.Decide(SYS_madvise, SECCOMP_RET_ERRNO | EINVAL);
   Require(filter.Install(), "a filter");
@@ -312,7 +318,8 @@ struct Path {
   std::string name, calls;
 };
 
-// The rows of the table: the words in backquotes that are calls. What follows "unless" and "with" is for others.
+// The rows of the table: the words in backquotes that are calls. What follows "unless" and "with" is for
+// others.
 std::vector<Path> Page() {
   std::vector<Path> paths;
   std::ifstream page(HZ_TEST_PAGE_OF_CALLS);
@@ -341,12 +348,14 @@ std::string CallsOf(const std::string& beginning) {
 std::string ForMemory() { return CallsOf("growth") + CallsOf("free") + CallsOf("a thread's birth"); }
 std::string ForThePurger() { return CallsOf("the purger's start") + CallsOf("the purger, and"); }
 
-// What the scenes call, and the C library for them: to wait, to end threads and the process, to count threads.
+// What the scenes call, and the C library for them: to wait, to end threads and the process, to count
+// threads.
 constexpr const char* kOwn =
     " write exit exit_group nanosleep clock_nanosleep rt_sigprocmask rt_sigreturn getdents64 lseek ";
 // The loader, the C library when it is initialised, and GoogleTest, which asks where it is.
 constexpr const char* kLoader =
-    " execve brk arch_prctl set_tid_address set_robust_list rseq mprotect mmap munmap openat read pread64 close "
+    " execve brk arch_prctl set_tid_address set_robust_list rseq mprotect mmap munmap openat read pread64 "
+    "close "
     "newfstatat fstat access prlimit64 getrandom futex readlinkat getcwd ";
 
 void ExpectServed(const ChildResult& result) {
@@ -363,12 +372,14 @@ TEST(Restrictions, ThePageHasEveryPathAndOnlyKnownCalls) {
   EXPECT_EQ(9U, Page().size());
   for (const Path& path : Page()) {
     EXPECT_FALSE(Words(path.calls).empty()) << path.name;
-    for (const std::string& name : Words(path.calls)) EXPECT_GE(CallNumber(name), 0) << path.name << ": " << name;
+    for (const std::string& name : Words(path.calls))
+      EXPECT_GE(CallNumber(name), 0) << path.name << ": " << name;
   }
   const std::vector<std::string> promised = {"mmap",   "munmap", "mprotect",    "madvise",
                                              "mremap", "futex",  "sched_yield", "getcpu"};
   for (const std::string& name : Words(ForMemory()))
-    EXPECT_EQ(1, std::count(promised.begin(), promised.end(), name)) << name << ": nothing but memory, after the start";
+    EXPECT_EQ(1, std::count(promised.begin(), promised.end(), name))
+        << name << ": nothing but memory, after the start";
 }
 
 TEST(Restrictions, TheFilterBites) {
@@ -410,8 +421,8 @@ TEST(Restrictions, SandboxOfOpenSsh) { ExpectServed(RunScene("OpenSsh", {{"HZ_BA
 
 TEST(Restrictions, OneCallRefused) {
   for (const char* name :
-       {"membarrier", "clone", "clone3", "madvise", "mremap", "getcpu", "sched_yield", "sysinfo", "sched_getaffinity",
-        "prlimit64", "prctl", "rt_sigprocmask", "access", "getpid", "gettid", "fcntl"}) {
+       {"membarrier", "clone", "clone3", "madvise", "mremap", "getcpu", "sched_yield", "sysinfo",
+        "sched_getaffinity", "prlimit64", "prctl", "rt_sigprocmask", "access", "getpid", "gettid", "fcntl"}) {
     if (CallNumber(name) < 0) continue;
     // The C library and we tell "not at all" from "not you" in some.
     const bool tells =
@@ -419,7 +430,8 @@ TEST(Restrictions, OneCallRefused) {
     for (const int error : {EPERM, ENOSYS}) {
       if (error == ENOSYS && !tells) continue;
       SCOPED_TRACE(std::string(name) + ": " + std::to_string(error));
-      ExpectServed(RunScene("Refused", {{"HZ_TEST_REFUSED", name}, {"HZ_TEST_ERRNO", std::to_string(error)}}));
+      ExpectServed(
+          RunScene("Refused", {{"HZ_TEST_REFUSED", name}, {"HZ_TEST_ERRNO", std::to_string(error)}}));
     }
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenes: what a process does from its start to its end, in a process of its own, because the end is what is tested.
-// The program of a test runs itself with HZ_TEST_SCENE, under the same line. Called by the life tests:
+// Scenes: what a process does from its start to its end, in a process of its own, because the end is what is
+// tested. The program of a test runs itself with HZ_TEST_SCENE, under the same line. Called by the life
+// tests:
 //
 //   static void Body() { … }                  runs in the child; ends it, or returns
 //   static const Scene scene("Name", &Body);
@@ -36,8 +37,8 @@ void Require(bool holds, const char* what);
 
 ChildResult RunScene(const char* name, std::vector<Setting> settings = {});
 
-// The scene ends with this code and writes nothing to stderr; neither while operations are counted, but for one line of
-// statistics, which shows that the line serves and that the heap lived to see the end.
+// The scene ends with this code and writes nothing to stderr; neither while operations are counted, but for
+// one line of statistics, which shows that the line serves and that the heap lived to see the end.
 void ExpectScene(const char* name, int exit_code);
 
 }  // namespace hz_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts the life tests, or one scene of them (HZ_TEST_SCENE); see scene.hpp. What this process asks of its library is
-// asked in both.
+// Starts the life tests, or one scene of them (HZ_TEST_SCENE); see scene.hpp. What this process asks of its
+// library is asked in both.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program of which secure.sh makes setuid copies: says whether the system takes it for one (AT_SECURE), and frees
-// what is not ours if it is told to. Linked with our static library.
+// A program of which secure.sh makes setuid copies: says whether the system takes it for one (AT_SECURE), and
+// frees what is not ours if it is told to. Linked with our static library.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>

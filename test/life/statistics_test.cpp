@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The statistics line where a process does not end by itself, or has no stderr left: on SIGTERM, wherever it interrupts
-// the heap, and into a file; and that nothing of this happens to a program that asked for no statistics.
+// The statistics line where a process does not end by itself, or has no stderr left: on SIGTERM, wherever it
+// interrupts the heap, and into a file; and that nothing of this happens to a program that asked for no
+// statistics.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -52,7 +53,8 @@ const Scene own_handler("OwnHandler", [] {
   signal(SIGTERM, [](int) { _exit(41); });
   raise(SIGTERM);
 });
-const Scene untouched("Untouched", [] { Require(TerminationIsTheDefault(), "SIGTERM's action is the default"); });
+const Scene untouched("Untouched",
+                      [] { Require(TerminationIsTheDefault(), "SIGTERM's action is the default"); });
 const Scene ignored("Ignored", [] {
   signal(SIGTERM, SIG_IGN);
   setenv("HZ_TEST_SCENE", "StillIgnored", 1);

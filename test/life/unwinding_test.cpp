@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A profiler's signal may come at any instruction of ours, and its handler walks the stack. Here it comes at every one:
-// the processor stops after each instruction (trap flag), and where that was in our library the walk must reach the
-// function that called it. Hot and slow paths, birth and end of a thread. x86-64 only.
+// A profiler's signal may come at any instruction of ours, and its handler walks the stack. Here it comes at
+// every one: the processor stops after each instruction (trap flag), and where that was in our library the
+// walk must reach the function that called it. Hot and slow paths, birth and end of a thread. x86-64 only.
 #include <gtest/gtest.h>
 #include <link.h>
 #include <sys/ucontext.h>
@@ -175,7 +175,9 @@ TEST_F(Unwinding, AtEveryInstructionOfAYoungThread) {
 
 #else
 
-TEST(Unwinding, AtEveryInstruction) { GTEST_SKIP() << "only x86-64 can stop after every instruction by itself"; }
+TEST(Unwinding, AtEveryInstruction) {
+  GTEST_SKIP() << "only x86-64 can stop after every instruction by itself";
+}
 
 #endif
 

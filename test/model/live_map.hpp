@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The oracle's map of all live blocks: tells if a new block overlaps one that is live, whichever thread made it. Cut
-// into regions, each under a mutex of its own; allocates from the C library, never from the heap under test.
+// The oracle's map of all live blocks: tells if a new block overlaps one that is live, whichever thread made
+// it. Cut into regions, each under a mutex of its own; allocates from the C library, never from the heap
+// under test.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random operations on many threads against an oracle that knows what every block must hold: content, alignment, usable
-// size, and that no two live blocks overlap. Blocks wander between threads, and threads end and begin while their
-// blocks live on. HZ_TEST_SEED repeats the choices of a run, HZ_TEST_SECONDS lengthens it.
+// Random operations on many threads against an oracle that knows what every block must hold: content,
+// alignment, usable size, and that no two live blocks overlap. Blocks wander between threads, and threads end
+// and begin while their blocks live on. HZ_TEST_SEED repeats the choices of a run, HZ_TEST_SECONDS lengthens
+// it.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -129,8 +130,8 @@ class Model {
   // Only the first one is told: what follows may be its consequence.
   bool Expect(bool holds, const char* claim, const ModelBlock& block) {
     if (!holds && !failed_.exchange(true)) {
-      ADD_FAILURE() << claim << ": block " << static_cast<void*>(block.at) << " size " << block.size << " usable "
-                    << block.usable << " alignment " << block.alignment << " id " << block.id;
+      ADD_FAILURE() << claim << ": block " << static_cast<void*>(block.at) << " size " << block.size
+                    << " usable " << block.usable << " alignment " << block.alignment << " id " << block.id;
     }
     return holds;
   }
@@ -190,7 +191,8 @@ void Slot::Make() {
     block.at = static_cast<unsigned char*>(hz_malloc(block.size));
   } else if (dice < 80) {
     block.at = static_cast<unsigned char*>(hz_calloc(1, block.size));
-    if (block.at != nullptr && !model_.Expect(IsZero(block.at, block.size), "calloc gives zeroes", block)) return;
+    if (block.at != nullptr && !model_.Expect(IsZero(block.at, block.size), "calloc gives zeroes", block))
+      return;
   } else if (dice < 85) {
     block.at = static_cast<unsigned char*>(hz_realloc(nullptr, block.size));
   } else {
@@ -222,14 +224,16 @@ bool Slot::Check(const ModelBlock& block) {
 void Slot::Resize(ModelBlock& block) {
   if (!model_.Expect(model_.Erase(block), "known to the map", block)) return;
   const std::size_t old_size = block.size;
-  const std::size_t wanted = Below(random_, 3) == 0 ? AnySize() : block.size / 2 + Below(random_, block.size + 64) + 1;
+  const std::size_t wanted =
+      Below(random_, 3) == 0 ? AnySize() : block.size / 2 + Below(random_, block.size + 64) + 1;
   block.size = std::min(wanted, 64 * kMiB);
   auto* moved = static_cast<unsigned char*>(hz_realloc(block.at, block.size));
   if (!model_.Expect(moved != nullptr, "there is memory", block)) return;
   block.at = moved;
   block.alignment = 0;
   block.resized = true;
-  if (!model_.Expect(HoldsUpTo(block, std::min(old_size, block.size)), "realloc keeps the content", block)) return;
+  if (!model_.Expect(HoldsUpTo(block, std::min(old_size, block.size)), "realloc keeps the content", block))
+    return;
   if (Accept(block)) Keep(block);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// consumer LINE drop-in|beside: a program of somebody else's that links an installed line. Says whether the line is the
-// expected one, whether malloc and new come from it (or not, beside it), and uses both headers.
+// consumer LINE drop-in|beside: a program of somebody else's that links an installed line. Says whether the
+// line is the expected one, whether malloc and new come from it (or not, beside it), and uses both headers.
 #include <hakozuna/hakozuna.h>
 
 #include <cstdio>

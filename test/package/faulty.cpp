@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library with every fault that check_library.py looks for; built by CTest's package tests to see them found.
+// A library with every fault that check_library.py looks for; built by CTest's package tests to see them
+// found.
 #include <string>
 
 thread_local char faulty_thread_state[4096];

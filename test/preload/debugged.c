@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program that gdb.sh debugs: a list that grows and is freed again, a thread, and a bad pointer at the end.
+// The program that gdb.sh debugs: a list that grows and is freed again, a thread, and a bad pointer at the
+// end.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -77,7 +77,8 @@ int main() {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < results.size(); ++i) {
     threads.emplace_back([&results, i] {
-      for (int round = 0; round < 50; ++round) results[i] += Work<7>(i * 1000 + static_cast<std::uint64_t>(round));
+      for (int round = 0; round < 50; ++round)
+        results[i] += Work<7>(i * 1000 + static_cast<std::uint64_t>(round));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -87,7 +88,9 @@ int main() {
   for (int i = 0; i < 3000; ++i) text << "word" << i % 113 << (i % 10 == 0 ? "\n" : " ");
   const std::string words = text.str();
   const std::regex pattern("word(\\d)\\1?");
-  std::cout << std::distance(std::sregex_iterator(words.begin(), words.end(), pattern), std::sregex_iterator()) << '\n';
+  std::cout << std::distance(std::sregex_iterator(words.begin(), words.end(), pattern),
+                             std::sregex_iterator())
+            << '\n';
 
   std::unordered_map<int, Value> values;
   for (int i = 0; i < 20000; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads wake and sleep under the purger, and every byte is kept: bursts of making, checking and freeing blocks, some
-// of them other threads' blocks, between sleeps as long as the purger's own. HZ_TEST_SEED repeats the choices,
-// HZ_TEST_SECONDS or HZ_TEST_LONG=1 lengthen it.
+// Threads wake and sleep under the purger, and every byte is kept: bursts of making, checking and freeing
+// blocks, some of them other threads' blocks, between sleeps as long as the purger's own. HZ_TEST_SEED
+// repeats the choices, HZ_TEST_SECONDS or HZ_TEST_LONG=1 lengthen it.
 #include <gtest/gtest.h>
 
 #include "returns/patience.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that do what they are told and sleep in between, as the threads of a service do: they live, and do not touch
-// the heap. Called by the tests of memory that comes back.
+// Threads that do what they are told and sleep in between, as the threads of a service do: they live, and do
+// not touch the heap. Called by the tests of memory that comes back.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,8 @@ namespace hz_test {
 class Crew {
  public:
   explicit Crew(unsigned threads) : asked_(threads, 0) {
-    for (unsigned i = 0; i < threads; ++i) threads_.push_back(std::make_unique<Thread>([this, i] { Serve(i); }));
+    for (unsigned i = 0; i < threads; ++i)
+      threads_.push_back(std::make_unique<Thread>([this, i] { Serve(i); }));
   }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What threads leave behind when they end: their states, and what these cached, go back like any other memory, by a
-// trim at once and by the purger in time.
+// What threads leave behind when they end: their states, and what these cached, go back like any other
+// memory, by a trim at once and by the purger in time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,8 +65,8 @@ class DeadThreads : public ::testing::Test {
   std::size_t before_ = 0;
 };
 
-// The C library keeps up to 40 MiB of stacks of the dead, of which some pages each were touched: with its own malloc
-// this program is left with 5 MiB after 200 threads, and with 13 to 17 after 2,000.
+// The C library keeps up to 40 MiB of stacks of the dead, of which some pages each were touched: with its own
+// malloc this program is left with 5 MiB after 200 threads, and with 13 to 17 after 2,000.
 constexpr std::size_t kMost = 5 * kMiB;
 constexpr std::size_t kMostOfMany = 13 * kMiB;
 
@@ -90,9 +90,9 @@ TEST_F(DeadThreads, DISABLED_WithoutAPurger) {
 TEST_F(DeadThreads, LeaveLittleWithoutAPurger) {
   char program[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  const ChildResult result =
-      RunChild({program, "--gtest_filter=DeadThreads.DISABLED_WithoutAPurger", "--gtest_also_run_disabled_tests"},
-               {{"HZ_BACKGROUND", "0"}});
+  const ChildResult result = RunChild(
+      {program, "--gtest_filter=DeadThreads.DISABLED_WithoutAPurger", "--gtest_also_run_disabled_tests"},
+      {{"HZ_BACKGROUND", "0"}});
   EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err;
   EXPECT_NE(std::string::npos, result.out.find("1 test from 1 test suite ran.")) << result.out;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Live blocks of a given volume, written in full, with their addresses in memory that is not the heap's and is touched
-// before the first measurement. Called by the tests of memory that comes back.
+// Live blocks of a given volume, written in full, with their addresses in memory that is not the heap's and
+// is touched before the first measurement. Called by the tests of memory that comes back.
 #pragma once
 
 #include <sys/mman.h>
@@ -36,7 +36,8 @@ inline std::size_t OneOf(Sizes sizes, Random& random) {
 
 class Load {
  public:
-  Load(std::size_t bytes, Sizes sizes, Order order = Order::kAtRandom) : bytes_(bytes), sizes_(sizes), order_(order) {
+  Load(std::size_t bytes, Sizes sizes, Order order = Order::kAtRandom)
+      : bytes_(bytes), sizes_(sizes), order_(order) {
     constexpr std::size_t kMean[] = {100, 1000, kMiB, 16 * kMiB};  // or less
     capacity_ = bytes / kMean[static_cast<int>(sizes)] + 1000;
     void* table = mmap(nullptr, capacity_ * sizeof(void*), PROT_READ | PROT_WRITE,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One cell of the matrix of memory that comes back: a kind of thread, some bursts of blocks of one kind, a
-// circumstance. Prints how much more is resident 2 s after the last free than before the first malloc, in KiB; it does
-// not wait for so long when BOUND is reached before. Run by matrix.py, with and without a library of ours; allocates
-// nothing else meanwhile.
+// circumstance. Prints how much more is resident 2 s after the last free than before the first malloc, in
+// KiB; it does not wait for so long when BOUND is reached before. Run by matrix.py, with and without a
+// library of ours; allocates nothing else meanwhile.
 //
 //   matrix_cell THREADS BURSTS BLOCKS CIRCUMSTANCE BURST-MIB BOUND-KIB
 #include <linux/audit.h>
@@ -51,7 +51,8 @@ void Refuse(std::initializer_list<unsigned> calls) {
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0) Fail("seccomp");
 }
 
-// --- the load: written in full, freed in another order; its table is not the heap's, and there from the start
+// --- the load: written in full, freed in another order; its table is not the heap's, and there from the
+// start
 
 struct Load {
   void** blocks = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waits for what must happen within a time of sleep, on machines that are busy with other things: the time is as told,
-// plus how long this process had to wait for a processor meanwhile, at most three times as long. Called by the tests of
-// what the purger does; allocates nothing.
+// Waits for what must happen within a time of sleep, on machines that are busy with other things: the time is
+// as told, plus how long this process had to wait for a processor meanwhile, at most three times as long.
+// Called by the tests of what the purger does; allocates nothing.
 #pragma once
 
 #include <ctime>
@@ -30,8 +30,8 @@ class Patience {
 
   double Passed() const { return Now() - began_; }
 
-  // Sleeps for one more step; false when the time is over. What the own sleep was late counts as waiting, too: the
-  // purger may have ended, and its delay with it.
+  // Sleeps for one more step; false when the time is over. What the own sleep was late counts as waiting,
+  // too: the purger may have ended, and its delay with it.
   bool Wait(double step = 0.05) {
     const double before = Now();
     SleepFor(step);

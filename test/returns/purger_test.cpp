@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The purger as other parts of a process see it: when it is there and when not, that it takes no signal, and that its
-// being there changes nothing for those who ask for all threads.
+// The purger as other parts of a process see it: when it is there and when not, that it takes no signal, and
+// that its being there changes nothing for those who ask for all threads.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -40,7 +40,8 @@ TEST(Purger, IsOne) {
   }
 }
 
-// What a thread that is never idle has not needed for a second goes, although its recent peak would allow it to stay.
+// What a thread that is never idle has not needed for a second goes, although its recent peak would allow it
+// to stay.
 TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
   if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
   const Watchdog watchdog;
@@ -66,8 +67,8 @@ TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
   });
 }
 
-// One slot of each span, the last to be freed, lies in the bin of a thread that goes on with other sizes: what is out
-// does not become less, and yet they go.
+// One slot of each span, the last to be freed, lies in the bin of a thread that goes on with other sizes:
+// what is out does not become less, and yet they go.
 TEST(Purger, TakesFewSlotsOfManySpansFromABusyThread) {
   if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
   const Watchdog watchdog;
@@ -103,8 +104,8 @@ TEST(Purger, TakesFewSlotsOfManySpansFromABusyThread) {
   });
 }
 
-// A process that never had a thread is left alone while its memory lives, however much it is, and while it is small.
-// (What happens when its memory is stuck, the shapes of one thread show.)
+// A process that never had a thread is left alone while its memory lives, however much it is, and while it is
+// small. (What happens when its memory is stuck, the shapes of one thread show.)
 TEST(Purger, LeavesASingleThreadAlone) {
   const Watchdog watchdog;
   Load small(4 * kMiB, Sizes::kMixed);
@@ -121,7 +122,8 @@ TEST(Purger, LeavesASingleThreadAlone) {
   large.Free();
 }
 
-// Where no purger will come, a program that empties itself is small at once. It does not pay for that again and again.
+// Where no purger will come, a program that empties itself is small at once. It does not pay for that again
+// and again.
 TEST(Purger, IsNotMissedByASingleThreadThatTurnsMemoryOver) {
   if (KeepsLittle()) GTEST_SKIP() << "it promises to be small each time";
   constexpr std::size_t kTurns = 200;
@@ -142,15 +144,16 @@ TEST(Purger, IsNotMissedByASingleThreadThatTurnsMemoryOver) {
 void RunWith(const char* variable, const char* value, const char* test) {
   char program[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  const ChildResult result = RunChild(
-      {program, std::string("--gtest_filter=") + test, "--gtest_also_run_disabled_tests"}, {{variable, value}});
+  const ChildResult result =
+      RunChild({program, std::string("--gtest_filter=") + test, "--gtest_also_run_disabled_tests"},
+               {{variable, value}});
   EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err;
   EXPECT_NE(std::string::npos, result.out.find("1 test from 1 test suite ran.")) << result.out;
   EXPECT_EQ(std::string::npos, result.err.find("not understood")) << result.err;
 }
 
-// Not a test of its own: with the option, WakePurger finds none. Nor is there a barrier on all threads (doc/life.md,
-// "System calls"): sleeping threads keep what they cache while they live, and no longer.
+// Not a test of its own: with the option, WakePurger finds none. Nor is there a barrier on all threads
+// (doc/life.md, "System calls"): sleeping threads keep what they cache while they live, and no longer.
 TEST(Purger, DISABLED_StaysAway) {
   const Watchdog watchdog;
   std::size_t full = 0;
@@ -173,8 +176,8 @@ TEST(Purger, StaysAwayByOption) { RunWith("HZ_OPTIONS", "background:0", "Purger.
 
 // --- signals
 
-// What is not in the mask: SIGKILL and SIGSTOP, which nobody can block, and the two that the C library's own threads
-// are told by (cancellation, setuid).
+// What is not in the mask: SIGKILL and SIGSTOP, which nobody can block, and the two that the C library's own
+// threads are told by (cancellation, setuid).
 constexpr std::uint64_t Bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 constexpr std::uint64_t kOfTheSystem = Bit(SIGKILL) | Bit(SIGSTOP);
 constexpr std::uint64_t kOfTheLibrary = Bit(32) | Bit(33);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The purger where the system does not help it: without a barrier on all threads it can take back no cache; it comes,
-// does the rest, and ends. And what one free may hand to the system.
+// The purger where the system does not help it: without a barrier on all threads it can take back no cache;
+// it comes, does the rest, and ends. And what one free may hand to the system.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

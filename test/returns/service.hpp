@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that the purger has work in: threads, of which some hold blocks and then sleep, and one that goes on.
-// Called by the tests of the purger; starts it and waits for it.
+// A process that the purger has work in: threads, of which some hold blocks and then sleep, and one that goes
+// on. Called by the tests of the purger; starts it and waits for it.
 #pragma once
 
 #include <gtest/gtest.h>

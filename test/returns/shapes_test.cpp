@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that freed everything is small again without being asked, also when it then sleeps and its threads live on:
-// 256 MiB of live blocks in several shapes, all freed, and what of it is still resident over the process before. At
-// most 16 MiB after 2 s of sleep; at most 8 MiB after malloc_trim(0). HZ_TEST_LONG=1 samples after 0, 2, 4 and 16 s;
-// else a test ends as soon as its bound is met. Every test prints a line `returns: …`.
+// A program that freed everything is small again without being asked, also when it then sleeps and its
+// threads live on: 256 MiB of live blocks in several shapes, all freed, and what of it is still resident over
+// the process before. At most 16 MiB after 2 s of sleep; at most 8 MiB after malloc_trim(0). HZ_TEST_LONG=1
+// samples after 0, 2, 4 and 16 s; else a test ends as soon as its bound is met. Every test prints a line
+// `returns: …`.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -58,10 +59,10 @@ class Shape {
     api::Trim();
     const long trimmed = LeftMiB();
     const char* order = order_ == Order::kAsMade ? "as_made" : "at_random";
-    std::printf("returns: line=%s shape=%s sizes=%s frees=%s full=%ld ", api::LineName(), name_, NameOf(sizes_), order,
-                full_);
-    std::printf("after_0s=%ld%s bound=%ld met_after=%.1fs left=%ld trim=%ld\n", at_once, samples, bound, met, left,
-                trimmed);
+    std::printf("returns: line=%s shape=%s sizes=%s frees=%s full=%ld ", api::LineName(), name_,
+                NameOf(sizes_), order, full_);
+    std::printf("after_0s=%ld%s bound=%ld met_after=%.1fs left=%ld trim=%ld\n", at_once, samples, bound, met,
+                left, trimmed);
     EXPECT_LE(left, bound) << "MiB after 2 s of sleep";
     EXPECT_LE(trimmed, bound_after_trim) << "MiB after a trim";
   }
@@ -75,7 +76,8 @@ class Shape {
     int at = 0;
     for (double moment : {2.0, 4.0, 16.0}) {
       if (moment > patience.Passed()) SleepFor(moment - patience.Passed());
-      at += std::snprintf(text + at, size - static_cast<std::size_t>(at), " after_%.0fs=%ld", moment, LeftMiB());
+      at += std::snprintf(text + at, size - static_cast<std::size_t>(at), " after_%.0fs=%ld", moment,
+                          LeftMiB());
     }
   }
 
@@ -189,8 +191,8 @@ TEST(MemoryComesBack, BlocksFreedLate) {
   shape.Expect();
 }
 
-// Two of eight threads go on with small blocks: they keep their caches, as far as their line lets them; the others do
-// not.
+// Two of eight threads go on with small blocks: they keep their caches, as far as their line lets them; the
+// others do not.
 TEST(MemoryComesBack, BlocksOfIdleThreadsBesideBusyOnes) {
   constexpr unsigned kBusy = 2;
   std::atomic<bool> stop{false};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads of this process as the kernel sees them: names, signal masks, and for how long they waited for a
-// processor. Reads /proc without allocating, so that a process that looks at itself stays idle. Called by the tests of
-// the purger and of what it gives back.
+// The threads of this process as the kernel sees them: names, signal masks, and for how long they waited for
+// a processor. Reads /proc without allocating, so that a process that looks at itself stays idle. Called by
+// the tests of the purger and of what it gives back.
 #pragma once
 
 #include <fcntl.h>
@@ -75,7 +75,8 @@ inline int Purger() {
   return found;
 }
 
-// How long the threads that live now have waited for a processor, in all; 0 where the kernel does not count it.
+// How long the threads that live now have waited for a processor, in all; 0 where the kernel does not count
+// it.
 inline std::uint64_t RunDelayNanoseconds() {
   std::uint64_t sum = 0;
   ForEachTask([&sum](int tid) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that a program does with a heap, on stacks of 16 KiB that end at a page which cannot be touched: as a
-// coroutine, as a signal handler on a stack of its own, as a thread of the least size that there is. Each call is made
-// with the stack below it painted, so that it shows how deep it went. Preloaded by CTest:
+// Everything that a program does with a heap, on stacks of 16 KiB that end at a page which cannot be touched:
+// as a coroutine, as a signal handler on a stack of its own, as a thread of the least size that there is.
+// Each call is made with the stack below it painted, so that it shows how deep it went. Preloaded by CTest:
 //
-//   small_stacks SCENE BYTES     fails if a call took more than BYTES, or if the scene did not do what it is for
+//   small_stacks SCENE BYTES     fails if a call took more than BYTES, or if the scene did not do what it is
+//   for
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -58,7 +59,8 @@ __attribute__((noinline)) void Measured(const char* what, Call call) {
   constexpr std::size_t kRedZone = 128, kPainted = 6 * 1024;
   char* const here = Below();
   char* const end = here - stack.low > static_cast<std::ptrdiff_t>(kPainted) ? here - kPainted : stack.low;
-  auto* const low = reinterpret_cast<volatile std::uint64_t*>(reinterpret_cast<std::uintptr_t>(end + 7) & ~7UL);
+  auto* const low =
+      reinterpret_cast<volatile std::uint64_t*>(reinterpret_cast<std::uintptr_t>(end + 7) & ~7UL);
   auto* const high =
       reinterpret_cast<volatile std::uint64_t*>(reinterpret_cast<std::uintptr_t>(here - kRedZone) & ~7UL);
   for (volatile std::uint64_t* at = low; at < high; ++at) *at = kPaint;
@@ -143,7 +145,8 @@ void* AllocateForeign(void*) {
   return nullptr;
 }
 void FreeForeign() {
-  for (std::size_t i = 0; i < kForeign; ++i) Measured("free of another thread's", [&] { std::free(foreign[i]); });
+  for (std::size_t i = 0; i < kForeign; ++i)
+    Measured("free of another thread's", [&] { std::free(foreign[i]); });
 }
 
 // With HZ_LIMIT_HARD: caches are returned, other threads' too, and then there is none.
@@ -231,7 +234,8 @@ void OnSignalStack(void (*what)()) {
   struct sigaction action = {};
   action.sa_handler = [](int) { job(); };
   action.sa_flags = SA_ONSTACK;
-  if (sigaltstack(&alternative, nullptr) != 0 || sigaction(SIGUSR1, &action, nullptr) != 0) Fail("no signal stack");
+  if (sigaltstack(&alternative, nullptr) != 0 || sigaction(SIGUSR1, &action, nullptr) != 0)
+    Fail("no signal stack");
   raise(SIGUSR1);
   Judge("signal stack");
 }
@@ -248,7 +252,8 @@ void OnThread(void (*what)()) {
   char* const low = NewStack(PTHREAD_STACK_MIN);
   pthread_attr_t attributes;
   pthread_t thread;
-  if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstack(&attributes, low, PTHREAD_STACK_MIN) != 0 ||
+  if (pthread_attr_init(&attributes) != 0 ||
+      pthread_attr_setstack(&attributes, low, PTHREAD_STACK_MIN) != 0 ||
       pthread_create(&thread, &attributes, &Thread, low) != 0 || pthread_join(thread, nullptr) != 0)
     Fail("no thread");
 }

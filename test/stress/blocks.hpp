@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks that can be checked: each is filled with a pattern of its own when it is made and proved intact when it is
-// freed, whichever thread does it. Called by the stress tests.
+// Blocks that can be checked: each is filled with a pattern of its own when it is made and proved intact when
+// it is freed, whichever thread does it. Called by the stress tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,9 @@ inline Block MakeBlock(std::size_t size) {
   return block;
 }
 
-inline bool Intact(const Block& block) { return block.at == nullptr || HasPattern(block.at, block.size, block.seed); }
+inline bool Intact(const Block& block) {
+  return block.at == nullptr || HasPattern(block.at, block.size, block.seed);
+}
 
 inline void CheckAndFree(const Block& block) {
   EXPECT_TRUE(Intact(block)) << "block " << block.at << " of " << block.size << " bytes";

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits that come from the container. Two ways to have one:
-//   in a mount namespace of its own, where the file with the limit of its control group is another one (needs root):
+//   in a mount namespace of its own, where the file with the limit of its control group is another one (needs
+//   root):
 //     what we read is real but for that number, and the kernel enforces nothing
-//   in a real group, made below the directory HZ_TEST_CGROUP, one that is delegated to the test: version 2 with the
+//   in a real group, made below the directory HZ_TEST_CGROUP, one that is delegated to the test: version 2
+//   with the
 //     memory controller enabled for its children, or version 1's memory
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -27,7 +29,8 @@ constexpr std::size_t kContainer = 96 * kMiB;
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-// The file that limits this process's group, in the usual places; empty if it lies elsewhere or there is none.
+// The file that limits this process's group, in the usual places; empty if it lies elsewhere or there is
+// none.
 std::string OwnLimitFile() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -36,8 +39,8 @@ std::string OwnLimitFile() {
     const std::string group = line.substr(path + 1);
     const bool unified = line.rfind("0::", 0) == 0;
     if (!unified && line.find(":memory:") == std::string::npos) continue;
-    const std::string file =
-        unified ? "/sys/fs/cgroup" + group + "/memory.max" : "/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes";
+    const std::string file = unified ? "/sys/fs/cgroup" + group + "/memory.max"
+                                     : "/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes";
     if (Exists(file)) return file;
   }
   return "";
@@ -48,7 +51,8 @@ template <class Work>
 void WhereTheLimitReads(const std::string& limit, std::vector<Setting> settings, Work work) {
   if (std::getenv(kInsideProcess) != nullptr) return InProcessWith({}, work);
   const std::string file = OwnLimitFile();
-  if (file.empty()) GTEST_SKIP() << "the control group of this process has no limit of memory that can be seen";
+  if (file.empty())
+    GTEST_SKIP() << "the control group of this process has no limit of memory that can be seen";
   if (geteuid() != 0 || RunChild({"unshare", "-m", "true"}, {{"LD_PRELOAD", ""}}).exit_code != 0)
     GTEST_SKIP() << "no mount namespace can be had here (that needs root, and unshare)";
   char other[] = "/tmp/hz-limit-XXXXXX";
@@ -56,7 +60,8 @@ void WhereTheLimitReads(const std::string& limit, std::vector<Setting> settings,
   ASSERT_GE(fd, 0);
   ASSERT_EQ(static_cast<ssize_t>(limit.size()), write(fd, limit.data(), limit.size()));
   close(fd);
-  InProcessWith(std::move(settings), work, "mount --bind " + std::string(other) + " '" + file + "'", {"unshare", "-m"});
+  InProcessWith(std::move(settings), work, "mount --bind " + std::string(other) + " '" + file + "'",
+                {"unshare", "-m"});
   unlink(other);
 }
 

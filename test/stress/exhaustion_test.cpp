@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory runs out: the answer is NULL and ENOMEM, what is there stays intact, and all of it can be had again after it
-// was freed. Small limits make a small heap, not a refusal to start.
+// Memory runs out: the answer is NULL and ENOMEM, what is there stays intact, and all of it can be had again
+// after it was freed. Small limits make a small heap, not a refusal to start.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -115,7 +115,8 @@ TEST_P(AddressSpace, SmallLimitsMakeASmallHeap) {
   const std::size_t limit = GetParam() * kMiB;
   UnderLimitOf(limit, [limit] {
     std::vector<Block> blocks;
-    for (std::size_t size = 1; size < limit / 8 && size <= 32 * kMiB; size *= 2) blocks.push_back(MakeBlock(size));
+    for (std::size_t size = 1; size < limit / 8 && size <= 32 * kMiB; size *= 2)
+      blocks.push_back(MakeBlock(size));
     auto* large = static_cast<char*>(api::Malloc(limit / 4));
     ASSERT_NE(nullptr, large);
     large[0] = large[limit / 4 - 1] = 'e';

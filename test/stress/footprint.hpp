@@ -12,7 +12,8 @@
 
 namespace hz_test {
 
-// Of the process, not of the heap: threads' stacks and states, tables of the heap that were never counted as taken.
+// Of the process, not of the heap: threads' stacks and states, tables of the heap that were never counted as
+// taken.
 inline constexpr std::size_t kBeside = 6 * kMiB;
 
 // What the process has grown by since this object was made. A sanitizer's own memory is no matter of ours.
@@ -27,9 +28,9 @@ class Growth {
   std::size_t before_ = RssBytes();
 };
 
-// Half of the limit in blocks of one size, freed, then as much in blocks of another; caches as large as can be. How
-// much larger the process was at the most. There is a second thread, so there is a purger that the heap may keep memory
-// for: a process that never had one gives back as it frees.
+// Half of the limit in blocks of one size, freed, then as much in blocks of another; caches as large as can
+// be. How much larger the process was at the most. There is a second thread, so there is a purger that the
+// heap may keep memory for: a process that never had one gives back as it frees.
 inline std::size_t PeakOfGenerations() {
   const Growth growth;
   Barrier end(2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process whose threads are busy in the heap forks again and again; the child must find the heap whole: it allocates,
-// frees blocks of siblings that it does not have, starts threads of its own, and ends.
+// A process whose threads are busy in the heap forks again and again; the child must find the heap whole: it
+// allocates, frees blocks of siblings that it does not have, starts threads of its own, and ends.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -138,8 +138,8 @@ class Storm {
   Barrier ready_;
   std::atomic<bool> stop_{false};
   Block pinned_[kSiblings][kPinned];
-  // Of its full length from the start: a sanitizer has an allocator of its own, and a child whose parent forked while
-  // somebody held its lock waits for ever.
+  // Of its full length from the start: a sanitizer has an allocator of its own, and a child whose parent
+  // forked while somebody held its lock waits for ever.
   Exchange passed_{std::size_t{kSiblings} * kPassed};
   std::vector<std::unique_ptr<Thread>> siblings_;
 };
@@ -151,7 +151,8 @@ TEST(ForkStorm, ChildrenFindTheHeapWhole) {
     Storm storm;
     for (unsigned number = 0; number < forks; ++number) {
       const int status = storm.Fork(number);
-      ASSERT_EQ(0, status) << "child " << number << (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? " hung" : "");
+      ASSERT_EQ(0, status) << "child " << number
+                           << (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? " hung" : "");
       ASSERT_TRUE(Churn(number, 20, 12));
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks outlive the threads that made them: generations of short threads, each of which frees what threads long gone
-// have left, and leaves blocks for those to come.
+// Blocks outlive the threads that made them: generations of short threads, each of which frees what threads
+// long gone have left, and leaves blocks for those to come.
 #include <gtest/gtest.h>
 
 #include "stress/blocks.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks beyond the largest class: they grow and shrink with their content, many threads at once, and the process is
-// left with few mappings.
+// Blocks beyond the largest class: they grow and shrink with their content, many threads at once, and the
+// process is left with few mappings.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,8 +49,8 @@ TEST(Huge, GrowsAndShrinksWithItsContent) {
   ExpectNothingLost();
 }
 
-// A block that was moved grows where it lies, over memory that lay elsewhere before, and moves again: whatever the
-// pages' history, the content comes along.
+// A block that was moved grows where it lies, over memory that lay elsewhere before, and moves again:
+// whatever the pages' history, the content comes along.
 TEST(Huge, GrowsOverMemoryThatWasMovedBefore) {
   const Watchdog watchdog;
   Random random(Seed());
@@ -108,7 +108,8 @@ TEST(Huge, FreedByTwoAtOnceIsFreedOnce) {
   constexpr unsigned kRounds = Scaled(3000, 300);
   if (std::getenv(kInsideProcess) == nullptr) {
     const ChildResult result = RunInProcess({{"HZ_ON_INVALID", "report"}}, "true", {});
-    ASSERT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err.substr(0, 2000);
+    ASSERT_EQ(0, result.exit_code) << "signal " << result.signal << "\n"
+                                   << result.out << result.err.substr(0, 2000);
     unsigned told = 0;
     for (std::size_t at = result.err.find("hz: error: E0"); at != std::string::npos;
          at = result.err.find("hz: error: E0", at + 1)) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits that the user sets: past limit_hard the answer is NULL and ENOMEM and the process is no larger; before
-// limit_soft is passed, what caches hold serves others. Every test runs in a process of its own, which has the setting.
+// Limits that the user sets: past limit_hard the answer is NULL and ENOMEM and the process is no larger;
+// before limit_soft is passed, what caches hold serves others. Every test runs in a process of its own, which
+// has the setting.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -69,7 +70,8 @@ TEST(LimitHard, ManyThreads) {
         // Everybody at once: some of them have to come away empty-handed.
         for (unsigned i = 0; i < Scaled(200, 50); ++i) {
           void* block = api::Malloc(1 + Below(random, 24 * kMiB));
-          if (block != nullptr) std::memset(block, 1, kMiB < api::UsableSize(block) ? kMiB : api::UsableSize(block));
+          if (block != nullptr)
+            std::memset(block, 1, kMiB < api::UsableSize(block) ? kMiB : api::UsableSize(block));
           api::Free(block);
         }
       });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the present test again in a process that starts with what is decided when a process starts: a limit of address
-// space, settings of the heap, a namespace or a control group. Called by the tests of exhaustion and of limits.
+// Runs the present test again in a process that starts with what is decided when a process starts: a limit of
+// address space, settings of the heap, a namespace or a control group. Called by the tests of exhaustion and
+// of limits.
 //
 //   TEST(Suite, Name) { UnderLimitOf(256 * kMiB, [] { … in the limited process … }); }
 //   TEST(Suite, Name) { InProcessWith({{"HZ_LIMIT_HARD", "64M"}}, [] { … }); }
@@ -46,7 +47,8 @@ void InProcessWith(std::vector<Setting> settings, Work work, const std::string& 
   }
   const ChildResult result = RunInProcess(std::move(settings), shell, std::move(wrapper));
   ASSERT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err;
-  ASSERT_NE(std::string::npos, result.out.find("[ RUN      ]")) << "the test did not run\n" << result.out << result.err;
+  ASSERT_NE(std::string::npos, result.out.find("[ RUN      ]")) << "the test did not run\n"
+                                                                << result.out << result.err;
   const std::size_t skipped = result.out.find(": Skipped\n");
   if (skipped != std::string::npos) GTEST_SKIP() << result.out.substr(skipped + 10);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mremap as kernels before 6.17 have it: what is moved must lie in one mapping, and that is found out after the target
-// was unmapped; or as those before 5.7. Takes the place of the C library's function in the programs that it is linked
-// into.
+// mremap as kernels before 6.17 have it: what is moved must lie in one mapping, and that is found out after
+// the target was unmapped; or as those before 5.7. Takes the place of the C library's function in the
+// programs that it is linked into.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks until there is no more memory, without needing memory to remember them. Called by the tests of exhaustion and
-// of limits.
+// Blocks until there is no more memory, without needing memory to remember them. Called by the tests of
+// exhaustion and of limits.
 #pragma once
 
 #include "stress/blocks.hpp"

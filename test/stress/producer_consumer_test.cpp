@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every block is freed by another thread than its maker's, in both directions at once and in batches of unequal length.
-// Memory stays bounded by what was live at a time, however much went through: what one side frees, the other side must
-// find again.
+// Every block is freed by another thread than its maker's, in both directions at once and in batches of
+// unequal length. Memory stays bounded by what was live at a time, however much went through: what one side
+// frees, the other side must find again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,9 +33,9 @@ class Ledger {
       live_ -= block.size;
     }
   }
-  // What was there before; half of it in use; and what threads cache and every heap may keep. Many times as much goes
-  // through. (A comparison with an earlier round would be one with how far its threads ran ahead of each other then,
-  // and with what the purger had time for.)
+  // What was there before; half of it in use; and what threads cache and every heap may keep. Many times as
+  // much goes through. (A comparison with an earlier round would be one with how far its threads ran ahead of
+  // each other then, and with what the purger had time for.)
   std::size_t BytesAllowed() const { return before_ + 2 * most_ + 9 * kMiB; }
 
  private:
@@ -43,11 +43,12 @@ class Ledger {
   std::atomic<std::size_t> live_{0}, most_{0};
 };
 
-// Two threads, each of which makes batches for the other one and frees those of the other one, with as many batches
-// under way as the two speeds make of it.
+// Two threads, each of which makes batches for the other one and frees those of the other one, with as many
+// batches under way as the two speeds make of it.
 class Pair {
  public:
-  Pair(Barrier& rounds, Ledger& ledger, std::size_t bytes_per_round, std::size_t first_batch, std::size_t second_batch)
+  Pair(Barrier& rounds, Ledger& ledger, std::size_t bytes_per_round, std::size_t first_batch,
+       std::size_t second_batch)
       : rounds_(rounds), ledger_(ledger), bytes_(bytes_per_round), batches_{first_batch, second_batch} {}
 
   void Run(unsigned side) {

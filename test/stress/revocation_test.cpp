@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread's cache is taken back while the thread stands inside of malloc or free, once for every instruction of their
-// hot paths and of the beginning of the slow ones: the
-// processor's trap flag stops the thread after each one, and at the chosen one another thread trims the heap. Whatever
-// the interrupted call was about to do, no slot may be lost and none handed out twice.
+// A thread's cache is taken back while the thread stands inside of malloc or free, once for every instruction
+// of their hot paths and of the beginning of the slow ones: the processor's trap flag stops the thread after
+// each one, and at the chosen one another thread trims the heap. Whatever the interrupted call was about to
+// do, no slot may be lost and none handed out twice.
 #include <gtest/gtest.h>
 #include <ucontext.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How large a test is: the seed (HZ_TEST_SEED), the duration of open-ended tests (HZ_TEST_SECONDS), the quick variants
-// (HZ_TEST_TIER=quick), the long ones (HZ_TEST_LONG=1), and what sanitizers make slow. Called by the tests that run for
-// long: stress and model.
+// How large a test is: the seed (HZ_TEST_SEED), the duration of open-ended tests (HZ_TEST_SECONDS), the quick
+// variants (HZ_TEST_TIER=quick), the long ones (HZ_TEST_LONG=1), and what sanitizers make slow. Called by the
+// tests that run for long: stress and model.
 #pragma once
 
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Threads without number: each allocates a little and ends, and the process does not grow. Destructors of
-// thread-specific data allocate and free after the heap has heard of the thread's end, or before, or without the thread
-// ever having allocated.
+// thread-specific data allocate and free after the heap has heard of the thread's end, or before, or without
+// the thread ever having allocated.
 #include <gtest/gtest.h>
 
 #include "stress/blocks.hpp"
@@ -40,7 +40,8 @@ TEST(ShortThreads, DoNotGrowTheProcess) {
   ExpectNothingLost();
 }
 
-// Thread-specific data whose destructor allocates, frees, and asks to be called again until `rounds` are over.
+// Thread-specific data whose destructor allocates, frees, and asks to be called again until `rounds` are
+// over.
 class Keys {
  public:
   static constexpr int kKeys = 3;
@@ -95,7 +96,8 @@ constexpr int kRounds = PTHREAD_DESTRUCTOR_ITERATIONS - (kThreadSanitizer ? 1 : 
 
 void RunDestructors(int rounds, int first_use) {
   ASSERT_TRUE(early_created);
-  if (kThreadSanitizer && first_use > 1) GTEST_SKIP() << "ThreadSanitizer is gone before the heap may be told";
+  if (kThreadSanitizer && first_use > 1)
+    GTEST_SKIP() << "ThreadSanitizer is gone before the heap may be told";
   const Watchdog watchdog;
   Keys late;
   late.Create();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals interrupt the heap anywhere, also where it waits in the kernel; a handler that does not allocate must not
-// disturb it.
+// Signals interrupt the heap anywhere, also where it waits in the kernel; a handler that does not allocate
+// must not disturb it.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
@@ -35,7 +35,8 @@ TEST(Signals, DoNotDisturbTheHeap) {
       workers.push_back(std::make_unique<Thread>([&, i] {
         Random random(Seed() + i);
         while (!stop) {
-          for (int n = 0; n < 100; ++n) passed.Put(MakeBlock(LogSize(random, Below(random, 100) == 0 ? 22 : 12)));
+          for (int n = 0; n < 100; ++n)
+            passed.Put(MakeBlock(LogSize(random, Below(random, 100) == 0 ? 22 : 12)));
           Block block;
           for (int n = 0; n < 100 && passed.Take(random, block); ++n) CheckAndFree(block);
         }

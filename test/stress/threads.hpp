@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads for the stress tests, by pthreads: they allocate nothing of ours, may be started in the child of a fork, and
-// a barrier of theirs is known to every sanitizer.
+// Threads for the stress tests, by pthreads: they allocate nothing of ours, may be started in the child of a
+// fork, and a barrier of theirs is known to every sanitizer.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes memory run out, and come back, at will. An allocator may reserve its range at start, and what is reserved
-// cannot be taken away by a limit; so the test runs itself again in a process that had a limit from its start. Called
-// by tests of exhaustion:
+// Makes memory run out, and come back, at will. An allocator may reserve its range at start, and what is
+// reserved cannot be taken away by a limit; so the test runs itself again in a process that had a limit from
+// its start. Called by tests of exhaustion:
 //
 //   TEST(Suite, Name) {
 //     if (!hz_test::StartedUnderLimit()) return hz_test::RunThisTestUnderLimit();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Catches what this process writes to a file descriptor (usually 2) while the object lives. Called by tests of messages
-// that do not end the process; for those that do, see child.hpp.
+// Catches what this process writes to a file descriptor (usually 2) while the object lives. Called by tests
+// of messages that do not end the process; for those that do, see child.hpp.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which allocator serves this process, asked by name at run time, so that one test binary runs under every line.
-// HZ_TEST_LINE names the line that must be there. The word `libc` runs the tests against the C library instead, where
-// nothing is asked of hz_*: it shows that a test is right before it is held against us.
+// Which allocator serves this process, asked by name at run time, so that one test binary runs under every
+// line. HZ_TEST_LINE names the line that must be there. The word `libc` runs the tests against the C library
+// instead, where nothing is asked of hz_*: it shows that a test is right before it is held against us.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,7 +29,8 @@ inline bool KeepsNothingInSlots() {
   return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz8";
 }
 
-// Whether the line sees a second free that does not follow the first only when the slots return to their span.
+// Whether the line sees a second free that does not follow the first only when the slots return to their
+// span.
 inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4"; }
 
 // Whether the line keeps so little that a limit on what is kept changes nothing.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fills blocks with bytes that depend on a seed and the position, and checks them later: a block that was shared, moved
-// wrongly or written by the allocator is found. Called by tests of any folder; allocates nothing.
+// Fills blocks with bytes that depend on a seed and the position, and checks them later: a block that was
+// shared, moved wrongly or written by the allocator is found. Called by tests of any folder; allocates
+// nothing.
 #pragma once
 
 #include <cstddef>

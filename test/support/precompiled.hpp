@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most tests include, compiled once for all of them (tests.cmake). Each test still includes what it uses.
+// What most tests include, compiled once for all of them (tests.cmake). Each test still includes what it
+// uses.
 #pragma once
 
 #include <gtest/gtest.h>

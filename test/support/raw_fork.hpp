@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Children that no fork handler is told of. Whatever another thread was at stays half done in them; so that a test need
-// not wait for the moment, a child can be made after each instruction of a call.
+// Children that no fork handler is told of. Whatever another thread was at stays half done in them; so that a
+// test need not wait for the moment, a child can be made after each instruction of a call.
 #pragma once
 
 #include <sys/syscall.h>
@@ -48,8 +48,8 @@ inline void ForkAtStep(int) {
   if (ExitCodeOf(child) != 0) s.failed = s.steps;
 }
 
-// Runs `call`, and after each of its instructions `in_child` in a child, which is right if that is 0. The instruction
-// after which a child was wrong, 0 if none was. `steps`: how many there were.
+// Runs `call`, and after each of its instructions `in_child` in a child, which is right if that is 0. The
+// instruction after which a child was wrong, 0 if none was. `steps`: how many there were.
 template <class Call>
 unsigned ForkAfterEachInstruction(Call call, std::function<int()> in_child, unsigned& steps) {
   stepping_with_children = {.in_child = std::move(in_child)};

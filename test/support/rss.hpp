@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resident memory of this process, now and at its peak, read without allocating (what is measured must not move).
-// Called by tests that claim that memory is, or is not, taken or given back.
+// Resident memory of this process, now and at its peak, read without allocating (what is measured must not
+// move). Called by tests that claim that memory is, or is not, taken or given back.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,8 @@ inline std::size_t ProcBytes(const char* path, const char* key) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   std::size_t length = 0;
-  for (ssize_t got = 1; got > 0 && length < sizeof text - 1; length += static_cast<std::size_t>(got > 0 ? got : 0)) {
+  for (ssize_t got = 1; got > 0 && length < sizeof text - 1;
+       length += static_cast<std::size_t>(got > 0 ? got : 0)) {
     got = read(fd, text + length, sizeof text - 1 - length);
   }
   close(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this program runs under a sanitizer. They map terabytes and keep what is freed, so limits of address space
-// and resident memory mean nothing there; ThreadSanitizer knows no barrier on all threads.
+// Whether this program runs under a sanitizer. They map terabytes and keep what is freed, so limits of
+// address space and resident memory mean nothing there; ThreadSanitizer knows no barrier on all threads.
 #pragma once
 
 namespace hz_test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Filters on system calls, by name: what is not allowed ends the process, what is refused answers with an error. Called
-// by tests of programs that restrict themselves.
+// Filters on system calls, by name: what is not allowed ends the process, what is refused answers with an
+// error. Called by tests of programs that restrict themselves.
 #pragma once
 
 #include <linux/filter.h>
@@ -123,7 +123,8 @@ class SyscallFilter {
   // Where the argument's low word, of these bits, has this value.
   void DecideWhere(long number, unsigned argument, unsigned mask, unsigned value, unsigned action) {
     Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 5));
-    Add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offsetof(seccomp_data, args)) + 8 * argument));
+    Add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 static_cast<unsigned>(offsetof(seccomp_data, args)) + 8 * argument));
     Add(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
     Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
     Add(BPF_STMT(BPF_RET | BPF_K, action));

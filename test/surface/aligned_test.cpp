@@ -20,7 +20,8 @@ using hz_test::HasPattern;
 using hz_test::IsAligned;
 using hz_test::Opaque;
 
-constexpr std::size_t kSizes[] = {0, 1, 17, 64, 100, 1000, 2048, 4097, 20'000, 65'536, 65'537, 300'000, 5'000'000};
+constexpr std::size_t kSizes[] = {0,    1,      17,     64,     100,     1000,     2048,
+                                  4097, 20'000, 65'536, 65'537, 300'000, 5'000'000};
 
 void ExpectAligned(void* block, std::size_t alignment, std::size_t size) {
   ASSERT_NE(nullptr, block) << "alignment " << alignment << " size " << size;
@@ -136,8 +137,8 @@ TEST(Aligned, PosixMemalignReportsExhaustionAndLeavesOut) {
 TEST(Aligned, BadAlignmentsAreEinval) {
   // The C library rounds 3 up to 4 in memalign, and from 2.38 on refuses it in aligned_alloc.
   if (hz_test::OnLibc()) GTEST_SKIP();
-  for (const std::size_t bad : {std::size_t{0}, std::size_t{3}, std::size_t{6}, std::size_t{24}, std::size_t{100},
-                                std::size_t{4097}, SIZE_MAX}) {
+  for (const std::size_t bad : {std::size_t{0}, std::size_t{3}, std::size_t{6}, std::size_t{24},
+                                std::size_t{100}, std::size_t{4097}, SIZE_MAX}) {
     errno = 0;
     EXPECT_EQ(nullptr, Opaque(aligned_alloc(Opaque(bad), 100))) << bad;
     EXPECT_EQ(EINVAL, errno) << bad;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// calloc gives zeroes, also where dirty blocks were freed before, and does not touch pages that are zero already.
+// calloc gives zeroes, also where dirty blocks were freed before, and does not touch pages that are zero
+// already.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -68,14 +68,15 @@ TEST(Free, KeepsErrnoOfBlocksOfOtherThreads) {
   }
 }
 
-// A size is right if it is what the block was asked for, or last resized to: a block that shrank where it stood as
-// well.
+// A size is right if it is what the block was asked for, or last resized to: a block that shrank where it
+// stood as well.
 TEST(Free, SizedWithTheRightSizeIsSilent) {
   if (hz_test::OnLibc()) GTEST_SKIP() << "the C library has them from 2.43 on";
   auto* sized = hz_test::FindFunction<void(void*, std::size_t)>("free_sized");
   auto* aligned = hz_test::FindFunction<void(void*, std::size_t, std::size_t)>("free_aligned_sized");
   ASSERT_TRUE(sized != nullptr && aligned != nullptr);
-  constexpr std::size_t kAll[] = {0, 1, 16, 17, 100, 1000, 2048, 2049, 9000, 65'536, 65'537, 300'000, 6'000'000};
+  constexpr std::size_t kAll[] = {0,    1,    16,     17,     100,     1000,     2048,
+                                  2049, 9000, 65'536, 65'537, 300'000, 6'000'000};
   hz_test::Capture capture;
   for (const std::size_t size : kAll) {
     sized(std::malloc(size), size);
@@ -90,7 +91,8 @@ TEST(Free, SizedWithTheRightSizeIsSilent) {
   EXPECT_EQ("", capture.Text());
 }
 
-// From here on the calls that give memory back fail with EPERM. Each test is a process of its own under CTest.
+// From here on the calls that give memory back fail with EPERM. Each test is a process of its own under
+// CTest.
 bool ForbidGivingBack() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -100,7 +102,8 @@ bool ForbidGivingBack() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
   };
   const sock_fprog filter = {5, program};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 TEST(FreeLast, KeepsErrnoWhenTheSystemCallFails) {

@@ -28,29 +28,29 @@ TEST_P(Name, IsServedByUs) { EXPECT_TRUE(hz_test::ServedByUs(GetParam())) << Get
 std::string Readable(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
 INSTANTIATE_TEST_SUITE_P(Malloc, Name,
-                         ::testing::Values("malloc", "calloc", "realloc", "free", "reallocarray", "posix_memalign",
-                                           "aligned_alloc", "memalign", "valloc", "pvalloc", "cfree",
-                                           "malloc_usable_size", "malloc_trim", "mallopt", "mallinfo", "mallinfo2",
-                                           "malloc_info", "malloc_stats", "free_sized", "free_aligned_sized",
-                                           "reallocf"),
+                         ::testing::Values("malloc", "calloc", "realloc", "free", "reallocarray",
+                                           "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
+                                           "cfree", "malloc_usable_size", "malloc_trim", "mallopt",
+                                           "mallinfo", "mallinfo2", "malloc_info", "malloc_stats",
+                                           "free_sized", "free_aligned_sized", "reallocf"),
                          Readable);
 
 INSTANTIATE_TEST_SUITE_P(Libc, Name,
                          ::testing::Values("__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_free",
-                                           "__libc_memalign", "__libc_valloc", "__libc_pvalloc", "__posix_memalign"),
+                                           "__libc_memalign", "__libc_valloc", "__libc_pvalloc",
+                                           "__posix_memalign"),
                          Readable);
 
 // The 8 operators new and the 12 operators delete.
-INSTANTIATE_TEST_SUITE_P(Operator, Name,
-                         ::testing::Values("_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t",
-                                           "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t",
-                                           "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
-                                           "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t",
-                                           "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t",
-                                           "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
-                                           "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-                                           "_ZdaPvSt11align_val_tRKSt9nothrow_t"),
-                         Readable);
+INSTANTIATE_TEST_SUITE_P(
+    Operator, Name,
+    ::testing::Values("_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
+                      "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t",
+                      "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm",
+                      "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t",
+                      "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
+                      "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t"),
+    Readable);
 
 // Blocks of each allocating function are ours, writable, and taken back by free.
 void ExpectGoodBlock(void* block, std::size_t size, std::size_t alignment, const char* function) {
@@ -66,7 +66,8 @@ void ExpectGoodBlock(void* block, std::size_t size, std::size_t alignment, const
 constexpr std::size_t kSizes[] = {1, 24, 1000, 5000, 70'000, 300'000, 9'000'000};
 
 TEST(Blocks, OfMallocLikeFunctions) {
-  for (const char* name : {"malloc", "__libc_malloc", "valloc", "__libc_valloc", "pvalloc", "__libc_pvalloc"}) {
+  for (const char* name :
+       {"malloc", "__libc_malloc", "valloc", "__libc_valloc", "pvalloc", "__libc_pvalloc"}) {
     auto* allocate = FindFunction<void*(std::size_t)>(name);
     ASSERT_NE(nullptr, allocate) << name;
     const bool of_pages = std::string(name).find("valloc") != std::string::npos;

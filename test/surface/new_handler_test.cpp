@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// operator new when memory cannot be had: the new_handler loop, bad_alloc, and nullptr from the nothrow forms.
+// operator new when memory cannot be had: the new_handler loop, bad_alloc, and nullptr from the nothrow
+// forms.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -118,8 +119,8 @@ TEST_F(NewHandler, ItsBadAllocBecomesNullInTheNothrowForms) {
   }
 }
 
-// The loop has its use: a handler that makes room lets the same call succeed. A process for each of the eight forms:
-// what one has freed would serve the next.
+// The loop has its use: a handler that makes room lets the same call succeed. A process for each of the eight
+// forms: what one has freed would serve the next.
 class NewHandlerForm : public NewHandler, public ::testing::WithParamInterface<std::size_t> {};
 
 TEST_P(NewHandlerForm, ThatMakesRoomLetsTheCallSucceed) {

@@ -37,7 +37,8 @@ void ExpectPairWorks(std::size_t alignment, Allocate allocate, Release release) 
       hz_test::FillPattern(block, size < 4096 ? size : 4096, size);
       release(block, size);
     }
-    EXPECT_LT(mallinfo2().uordblks + mallinfo2().hblkhd, before + 50 * size + 100'000) << size << " is not taken back";
+    EXPECT_LT(mallinfo2().uordblks + mallinfo2().hblkhd, before + 50 * size + 100'000)
+        << size << " is not taken back";
   }
 }
 
@@ -135,7 +136,8 @@ TEST(Operators, SizedDeleteWithAWrongSizeIsReported) {
   ::operator delete[](Opaque(::operator new[](64, a)), Opaque(std::size_t{40'000}), a);
   const std::string text = capture.Text();
   std::size_t reports = 0;
-  for (std::size_t at = 0; (at = text.find("hz: error: E05 size-mismatch ptr=0x", at)) != std::string::npos; ++at) {
+  for (std::size_t at = 0; (at = text.find("hz: error: E05 size-mismatch ptr=0x", at)) != std::string::npos;
+       ++at) {
     ++reports;
   }
   EXPECT_EQ(4u, reports) << text;

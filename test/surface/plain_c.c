@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program in C alone. free(NULL) is the first thing it does, before any constructor has run; then it allocates, and
- * at the end it makes sure that no C++ runtime came along with the allocator. Exit code 0 if all is well. */
+ * A program in C alone. free(NULL) is the first thing it does, before any constructor has run; then it
+ * allocates, and at the end it makes sure that no C++ runtime came along with the allocator. Exit code 0 if
+ * all is well. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -20,11 +21,13 @@ static void first_of_all(int argc, char** argv, char** environment) {
   free(malloc(1000));
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char**, char**) = first_of_all;
+__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char**,
+                                                                              char**) = first_of_all;
 
 static int find_cxx(struct dl_phdr_info* info, size_t size, void* found) {
   (void)size;
-  if (strstr(info->dlpi_name, "libstdc++") != NULL || strstr(info->dlpi_name, "libc++") != NULL) *(int*)found = 1;
+  if (strstr(info->dlpi_name, "libstdc++") != NULL || strstr(info->dlpi_name, "libc++") != NULL)
+    *(int*)found = 1;
   return 0;
 }
 
@@ -39,7 +42,8 @@ int main(void) {
   if (strcmp(expected, "libc") != 0) {
     const char* (*line)(void) = (const char* (*)(void))dlsym(RTLD_DEFAULT, "hz_line");
     int (*owns)(const void*) = (int (*)(const void*))dlsym(RTLD_DEFAULT, "hz_owns");
-    if (line == NULL || owns == NULL || strcmp(line(), expected) != 0) return fail("not served by the expected line");
+    if (line == NULL || owns == NULL || strcmp(line(), expected) != 0)
+      return fail("not served by the expected line");
     if (owns(early_block) != 1) return fail("the early block is not ours");
   }
   if (early_block == NULL) return fail("no early block");
@@ -56,7 +60,8 @@ int main(void) {
     }
     for (int i = 0; i < kCount; ++i) {
       size_t size = (size_t)(i % 3000) + 1;
-      if (blocks[i][0] != (i & 0xFF) || blocks[i][size - 1] != (i & 0xFF)) return fail("a block was overwritten");
+      if (blocks[i][0] != (i & 0xFF) || blocks[i][size - 1] != (i & 0xFF))
+        return fail("a block was overwritten");
       free(blocks[i]);
     }
   }

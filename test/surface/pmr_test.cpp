@@ -75,7 +75,8 @@ TEST(Resource, IsAnUpstream) {
 TEST(Resource, ThrowsBadAlloc) {
   for (const std::size_t alignment : {8u, 64u}) {
     EXPECT_THROW(Opaque(hakozuna::resource()->allocate(Opaque(SIZE_MAX), alignment)), std::bad_alloc);
-    EXPECT_THROW(Opaque(hakozuna::resource()->allocate(Opaque(std::size_t{PTRDIFF_MAX}), alignment)), std::bad_alloc);
+    EXPECT_THROW(Opaque(hakozuna::resource()->allocate(Opaque(std::size_t{PTRDIFF_MAX}), alignment)),
+                 std::bad_alloc);
   }
 }
 

@@ -28,10 +28,11 @@ using hz_test::kMiB;
 using hz_test::Opaque;
 using hz_test::Owned;
 
-constexpr std::size_t kSizes[] = {1,         15,      16,      17,      64,      100,     1000,          1024,
-                                  2048,      2049,    3000,    4096,    10'000,  30'000,  65'536,        65'537,
-                                  100'000,   131'072, 262'144, 500'000, 1 << 20, 4 << 20, (4 << 20) + 1, 9'000'000,
-                                  40'000'000};
+constexpr std::size_t kSizes[] = {
+    1,         15,      16,      17,      64,      100,     1000,          1024,
+    2048,      2049,    3000,    4096,    10'000,  30'000,  65'536,        65'537,
+    100'000,   131'072, 262'144, 500'000, 1 << 20, 4 << 20, (4 << 20) + 1, 9'000'000,
+    40'000'000};
 
 std::size_t Smaller(std::size_t a, std::size_t b) { return a < b ? a : b; }
 
@@ -183,7 +184,8 @@ bool ForbidMremap() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter = {4, program};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 TEST(ReallocLast, WithoutMremapContentIsKept) {

@@ -98,8 +98,8 @@ TEST(Sizes, ZeroIsAUniqueAlignedBlock) {
   std::vector<void*> blocks;
   std::set<void*> distinct;
   for (int i = 0; i < 1000; ++i) {
-    for (void* block : {std::malloc(0), std::calloc(0, 8), std::calloc(8, 0), std::realloc(nullptr, 0), memalign(64, 0),
-                        aligned_alloc(32, 0)}) {
+    for (void* block : {std::malloc(0), std::calloc(0, 8), std::calloc(8, 0), std::realloc(nullptr, 0),
+                        memalign(64, 0), aligned_alloc(32, 0)}) {
       ASSERT_NE(nullptr, block);
       EXPECT_TRUE(hz_test::Owned(block));
       EXPECT_TRUE(IsAligned(block, 16));
@@ -120,7 +120,8 @@ TEST(Sizes, EverySizeIsAlignedTo16) {
       kept.push_back(block);
     }
   }
-  for (const std::size_t size : {100'000u, 131'072u, 131'073u, 1'000'000u, 4'194'304u, 4'194'305u, 50'000'000u}) {
+  for (const std::size_t size :
+       {100'000u, 131'072u, 131'073u, 1'000'000u, 4'194'304u, 4'194'305u, 50'000'000u}) {
     kept.push_back(std::malloc(size));
     EXPECT_TRUE(IsAligned(kept.back(), 16)) << size;
   }

@@ -196,7 +196,8 @@ bool TellsOfSomeMore(const std::string& before, const std::string& after) {
   return false;
 }
 
-// Elements nest and close, attributes are quoted, there is one root; gives the root's name, or "" if it is no XML.
+// Elements nest and close, attributes are quoted, there is one root; gives the root's name, or "" if it is no
+// XML.
 std::string XmlRoot(const std::string& text) {
   std::vector<std::string> open;
   std::string root;
@@ -290,8 +291,8 @@ TEST(Mallopt, AcceptsWhatHasACounterpart) {
 
 TEST(Mallopt, ReturnsZeroForTheRest) {
   if (hz_test::OnLibc()) GTEST_SKIP() << "the C library has them all";
-  for (const int parameter :
-       {M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX, M_ARENA_TEST, M_MXFAST, M_CHECK_ACTION, M_PERTURB, 12345, -12345}) {
+  for (const int parameter : {M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX, M_ARENA_TEST, M_MXFAST,
+                              M_CHECK_ACTION, M_PERTURB, 12345, -12345}) {
     EXPECT_EQ(0, mallopt(parameter, 1)) << parameter;
   }
 }

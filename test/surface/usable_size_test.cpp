@@ -20,7 +20,8 @@ struct Block {
   std::size_t usable;
 };
 
-// Writes all usable bytes of all blocks, then verifies them: no two may share a byte, and no size may have changed.
+// Writes all usable bytes of all blocks, then verifies them: no two may share a byte, and no size may have
+// changed.
 void ExpectAllUsable(const std::vector<Block>& blocks) {
   for (std::size_t i = 0; i < blocks.size(); ++i) FillPattern(blocks[i].address, blocks[i].usable, i);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -43,7 +44,8 @@ TEST(UsableSize, OfPlainBlocks) {
   std::vector<Block> blocks;
   for (std::size_t size = 0; size < 5000; size += 3) Keep(blocks, std::malloc(size), size);
   for (std::size_t size = 5000; size < 600'000; size += 9973) Keep(blocks, std::malloc(size), size);
-  for (const std::size_t size : {3'000'000u, 4'194'304u, 4'194'305u, 9'000'001u}) Keep(blocks, std::malloc(size), size);
+  for (const std::size_t size : {3'000'000u, 4'194'304u, 4'194'305u, 9'000'001u})
+    Keep(blocks, std::malloc(size), size);
   ExpectAllUsable(blocks);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the present test once more in a process of its own, with another environment and limit of address space. Called
-// by tests of what is decided when a process starts; the variable that they set tells them where they are.
+// Runs the present test once more in a process of its own, with another environment and limit of address
+// space. Called by tests of what is decided when a process starts; the variable that they set tells them
+// where they are.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ inline ChildResult RunThisTestAgain(const std::vector<Setting>& settings,
   const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
   char program[4096] = {};
   EXPECT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  return RunChild({"sh", "-c", "ulimit -v " + address_space_kib + " && exec \"$0\" \"$1\"", program, filter}, settings);
+  return RunChild({"sh", "-c", "ulimit -v " + address_space_kib + " && exec \"$0\" \"$1\"", program, filter},
+                  settings);
 }
 
 }  // namespace hz_test

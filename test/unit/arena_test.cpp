@@ -35,7 +35,9 @@ class ArenaTest : public ::testing::Test {
   hz::Run Acquire(std::size_t granules, std::size_t alignment = 1) {
     return Arena::acquire(arena_, granules, alignment);
   }
-  void Fill(const hz::Run& run, std::size_t granules) { std::memset(hz::pointer(run.at), 0x5A, granules * kGranule); }
+  void Fill(const hz::Run& run, std::size_t granules) {
+    std::memset(hz::pointer(run.at), 0x5A, granules * kGranule);
+  }
 
   Arena::Global arena_;
 };
@@ -47,7 +49,8 @@ std::size_t Charged() {
   for (std::string line; std::getline(maps, line);) {
     std::size_t begin = 0, end = 0;
     char access[5] = {};
-    if (std::sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, access) == 3 && access[1] == 'w' && access[3] == 'p')
+    if (std::sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, access) == 3 && access[1] == 'w' &&
+        access[3] == 'p')
       bytes += end - begin;
   }
   return bytes;
@@ -83,7 +86,8 @@ class Stranger {
  public:
   Stranger(std::uintptr_t at, std::size_t bytes) : bytes_(bytes) {
     at_ = static_cast<unsigned char*>(mmap(hz::pointer(at), bytes, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0));
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                                           -1, 0));
     EXPECT_EQ(hz::pointer(at), at_);
     at_[0] = at_[bytes - 1] = kMark;
   }
@@ -105,7 +109,8 @@ TEST_F(ArenaTest, WhatOthersMappedInItsWayIsSkipped) {
   const std::uintptr_t first = Acquire(1).at;
   for (const std::size_t megabytes : {2, 100, 5000}) {
     const hz::AddressPlan& plan = arena_.plan;
-    const Stranger stranger(plan.at(plan.stretch(plan.stretches() - 1).usable) + 20 * hz::kMiB, megabytes * hz::kMiB);
+    const Stranger stranger(plan.at(plan.stretch(plan.stretches() - 1).usable) + 20 * hz::kMiB,
+                            megabytes * hz::kMiB);
     for (int i = 0; i < 100; ++i) {
       const hz::Run run = Acquire(static_cast<std::size_t>(16 + i));
       ASSERT_NE(0u, run.at) << i;
@@ -152,8 +157,8 @@ TEST_F(ArenaTest, TablesThatCannotGrowMeanNoMemory) {
   }
 }
 
-// A gap of gigabytes is not paid for, and not lost: the heap goes on in it. A small one is; where the arena lies, which
-// is at random, decides whether a boundary is that near.
+// A gap of gigabytes is not paid for, and not lost: the heap goes on in it. A small one is; where the arena
+// lies, which is at random, decides whether a boundary is that near.
 TEST_F(ArenaTest, LargeAlignmentsTouchOnlyWhatTheyNeed) {
   if (arena_.plan.reserved()) GTEST_SKIP() << "where a range is reserved it is none too long";
   Acquire(1);
@@ -308,7 +313,8 @@ TEST(ArenaUnderALimit, OpensAndServesUntilTheLimit) {
   if (std::getenv("HZ_UNIT_LIMITED") != nullptr) return ExpectServesUntilTheLimit();
   for (std::size_t mebibytes : {64, 256, 1024, 4096}) {
     const ChildResult result = RunThisTestAgain({{"HZ_UNIT_LIMITED", "1"}}, std::to_string(mebibytes * 1024));
-    EXPECT_EQ(0, result.exit_code) << mebibytes << " MiB, signal " << result.signal << "\n" << result.out << result.err;
+    EXPECT_EQ(0, result.exit_code) << mebibytes << " MiB, signal " << result.signal << "\n"
+                                   << result.out << result.err;
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control groups as they are laid out in the field, and as they never should be: each layout is a directory that the
-// test writes and has read instead of the machine's root.
+// Control groups as they are laid out in the field, and as they never should be: each layout is a directory
+// that the test writes and has read instead of the machine's root.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -47,7 +47,8 @@ class Cgroup : public ::testing::Test {
   static std::string Unified(const std::string& root, const std::string& point) {
     return Mount(root, point, "shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot");
   }
-  static std::string Version1(const std::string& root, const std::string& point, const std::string& controllers) {
+  static std::string Version1(const std::string& root, const std::string& point,
+                              const std::string& controllers) {
     return Mount(root, point, "shared:9 master:3 - cgroup cgroup rw," + controllers);
   }
   static constexpr const char* kOther =
@@ -118,7 +119,8 @@ TEST_F(Cgroup, Version1) {
   EXPECT_CONTAINER(128 * kMiB, 0u, 3u);
 }
 
-// The container runtime mounts the container's own group only; the process reads its path from the machine's root.
+// The container runtime mounts the container's own group only; the process reads its path from the machine's
+// root.
 TEST_F(Cgroup, Version1WithABoundGroup) {
   Groups("4:memory:/docker/abc/inner\n3:cpu,cpuacct:/docker/abc/inner\n");
   Mounts(Version1("/docker/abc", "/sys/fs/cgroup/memory", "memory") +
@@ -133,7 +135,8 @@ TEST_F(Cgroup, Version1WithABoundGroup) {
 TEST_F(Cgroup, Version1WithoutLimits) {
   Groups("4:memory:/\n3:cpu:/\n");
   Mounts(Version1("/", "/m", "memory") + Version1("/", "/c", "cpu"));
-  for (const char* none : {"9223372036854771712\n", "18446744073709551615\n", "99999999999999999999999999\n", "-1\n"}) {
+  for (const char* none :
+       {"9223372036854771712\n", "18446744073709551615\n", "99999999999999999999999999\n", "-1\n"}) {
     Write("/m/memory.limit_in_bytes", none);
     Write("/c/cpu.cfs_quota_us", "-1\n");
     Write("/c/cpu.cfs_period_us", "100000\n");
@@ -145,7 +148,8 @@ TEST_F(Cgroup, Version1WithoutLimits) {
 TEST_F(Cgroup, Hybrid) {
   Groups("4:memory:/m\n3:cpu:/\n0::/unified/here\n");
   Mounts(Version1("/", "/sys/fs/cgroup/cpu", "cpu") + Version1("/", "/sys/fs/cgroup/memory", "memory") +
-         Version1("/", "/sys/fs/cgroup/systemd", "xattr,name=systemd") + Unified("/", "/sys/fs/cgroup/unified"));
+         Version1("/", "/sys/fs/cgroup/systemd", "xattr,name=systemd") +
+         Unified("/", "/sys/fs/cgroup/unified"));
   Write("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "67108864\n");
   Write("/sys/fs/cgroup/unified/unified/here/cgroup.procs", "1\n");
   Write("/sys/fs/cgroup/unified/unified/here/cpu.max", "200000 100000\n");
@@ -168,7 +172,8 @@ TEST_F(Cgroup, MountedFromTheNamespaceOutside) {
   EXPECT_CONTAINER(32 * kMiB, 0u, 0u);
 }
 
-// On a host, the mounts of its containers may be visible; they say nothing about processes that are not inside.
+// On a host, the mounts of its containers may be visible; they say nothing about processes that are not
+// inside.
 TEST_F(Cgroup, AnothersMountIsNotOurs) {
   Groups("0::/system.slice/app\n");
   Mounts(Unified("/docker/abc", "/var/lib/docker/abc/cgroup") + Unified("/docker/abcde", "/y") +
@@ -225,10 +230,11 @@ TEST_F(Cgroup, MoreThanThereIsLimitsNothing) {
 
 TEST_F(Cgroup, BrokenFilesLimitNothing) {
   EXPECT_CONTAINER(0u, 0u, 0u);
-  for (const char* groups : {"", "0", "0:", "0::", "::::\n", "\n\n\n", "0::\n", "0::a\n", "memory:memory:memory\n"}) {
-    for (const std::string& mounts :
-         {std::string(), std::string("a\n"), std::string("1 2 3 / /cg\n"), std::string("1 2 3 / /cg - cgroup2\n"),
-          std::string("- - - - - -\n"), Unified("", ""), std::string("1 2 3 / /cg rw cgroup2 cgroup2 rw\n")}) {
+  for (const char* groups :
+       {"", "0", "0:", "0::", "::::\n", "\n\n\n", "0::\n", "0::a\n", "memory:memory:memory\n"}) {
+    for (const std::string& mounts : {std::string(), std::string("a\n"), std::string("1 2 3 / /cg\n"),
+                                      std::string("1 2 3 / /cg - cgroup2\n"), std::string("- - - - - -\n"),
+                                      Unified("", ""), std::string("1 2 3 / /cg rw cgroup2 cgroup2 rw\n")}) {
       Groups(groups);
       Mounts(mounts);
       SCOPED_TRACE(groups + mounts);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fail-fast guard: its lines word for word, its modes, and its mark. The contract of a guard covers the rest.
+// The fail-fast guard: its lines word for word, its modes, and its mark. The contract of a guard covers the
+// rest.
 #include "box/guard/fail_fast.hpp"
 
 #include <gtest/gtest.h>
@@ -39,13 +40,15 @@ TEST_F(FailFastTest, EveryFaultHasItsLine) {
   EXPECT_EQ(Line("E04 interior-pointer", "2048"), Reported(Fault::kInterior, hz::kLastSmallBin));
   EXPECT_EQ(Line("E05 size-mismatch", "4194304"), Reported(Fault::kSizeMismatch, hz::kLastBin));
   EXPECT_EQ(Line("E06 write-after-free", "48"), Reported(Fault::kWriteAfterFree, 3));
-  EXPECT_EQ(Line("E04 interior-pointer", "-"), Reported(Fault::kInterior, hz::kHugeBin)) << "huge blocks have no class";
+  EXPECT_EQ(Line("E04 interior-pointer", "-"), Reported(Fault::kInterior, hz::kHugeBin))
+      << "huge blocks have no class";
 }
 
 TEST_F(FailFastTest, AbortsByDefaultAndSaysFatal) {
-  for (Fault fault :
-       {Fault::kForeign, Fault::kNotAllocated, Fault::kDoubleFree, Fault::kInterior, Fault::kWriteAfterFree}) {
-    EXPECT_EXIT(FailFast::report(fault, nullptr, 1, "x"), ::testing::KilledBySignal(SIGABRT), "hz: fatal: E0[12346] ");
+  for (Fault fault : {Fault::kForeign, Fault::kNotAllocated, Fault::kDoubleFree, Fault::kInterior,
+                      Fault::kWriteAfterFree}) {
+    EXPECT_EXIT(FailFast::report(fault, nullptr, 1, "x"), ::testing::KilledBySignal(SIGABRT),
+                "hz: fatal: E0[12346] ");
   }
 }
 

@@ -25,7 +25,8 @@ TEST(Chain, PushesInFront) {
   EXPECT_EQ((std::vector<void*>{slots[2], slots[1], slots[0]}), Listed(chain));
 }
 
-// By the size of the slots: small ones hold a link each, larger ones know the end and the length of their batch.
+// By the size of the slots: small ones hold a link each, larger ones know the end and the length of their
+// batch.
 class SharedList : public ::testing::TestWithParam<std::size_t> {
  protected:
   static std::size_t Bytes() { return GetParam(); }
@@ -36,7 +37,8 @@ class SharedList : public ::testing::TestWithParam<std::size_t> {
   hz::SharedList list_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Bytes, SharedList, ::testing::Values(16, 32, 48, 64), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Bytes, SharedList, ::testing::Values(16, 32, 48, 64),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(SharedList, EmptyGivesNothing) {
   EXPECT_TRUE(list_.empty());
@@ -83,7 +85,8 @@ TEST_P(SharedList, LeavesTheMarksAlone) {
 
 TEST_P(SharedList, ThreadsLoseNothingAndGetNothingTwice) {
   ExpectPassedExactlyOnce(
-      Bytes(), [&](const hz::Chain& chain) { Push(chain); }, [&](unsigned want) { return Listed(Take(want)); });
+      Bytes(), [&](const hz::Chain& chain) { Push(chain); },
+      [&](unsigned want) { return Listed(Take(want)); });
   EXPECT_TRUE(list_.empty());
 }
 

@@ -5,10 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
-
-#include <algorithm>
 
 #include "contract/retain_boxes.hpp"
 
@@ -19,7 +18,8 @@ using hz::Hysteresis;
 using hz::kMiB;
 
 // The header's words in figures.
-constexpr std::size_t Spare(std::size_t recent, std::size_t live, std::size_t percent = Hysteresis::kDefaultPercent) {
+constexpr std::size_t Spare(std::size_t recent, std::size_t live,
+                            std::size_t percent = Hysteresis::kDefaultPercent) {
   const std::size_t allowed = recent / 100 * percent;
   return Hysteresis::kFloor + (allowed > live ? allowed - live : 0);
 }

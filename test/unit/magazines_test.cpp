@@ -29,7 +29,8 @@ TEST(MagazineStore, KeepsOneGranuleThatNobodyUses) {
     taken.push_back(store.take());
     ASSERT_NE(nullptr, taken.back());
   }
-  EXPECT_EQ(taken.size(), std::set<Store::Magazine*>(taken.begin(), taken.end()).size()) << "the same one twice";
+  EXPECT_EQ(taken.size(), std::set<Store::Magazine*>(taken.begin(), taken.end()).size())
+      << "the same one twice";
   for (auto* magazine : taken) GiveBack(magazine);
   EXPECT_EQ(hz::kGranule, store.bytes());
   GiveBack(store.take());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits: limits in bytes from what was asked for and what the container has, and how often caches are recalled.
+// The limits: limits in bytes from what was asked for and what the container has, and how often caches are
+// recalled.
 #include "box/source/memory_limits.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ constexpr MemoryLimit Bytes(std::size_t n) { return {.bytes = n, .percent = 0, .
 constexpr MemoryLimit Percent(unsigned n) { return {.bytes = 0, .percent = n, .given = true}; }
 
 struct Computed : MemoryLimits {
-  Computed(MemoryLimit soft_limit, MemoryLimit hard_limit, Container container, std::size_t physical = 8 * kGiB) {
+  Computed(MemoryLimit soft_limit, MemoryLimit hard_limit, Container container,
+           std::size_t physical = 8 * kGiB) {
     asked_soft = soft_limit;
     asked_hard = hard_limit;
     compute(container, physical);
@@ -60,8 +62,10 @@ TEST(MemoryLimits, TheDefaultFollowsTheContainer) {
   EXPECT_EQ(45 * kMiB, Computed(kNothing, kNothing, {.memory = 100 * kMiB, .memory_high = 50 * kMiB}).soft);
   EXPECT_EQ(90 * kMiB, Computed(kNothing, kNothing, {.memory = 100 * kMiB, .memory_high = 200 * kMiB}).soft);
   EXPECT_EQ(45 * kMiB, Computed(kNothing, kNothing, {.memory_high = 50 * kMiB}).soft);
-  EXPECT_EQ(MemoryLimits::kNone, Computed(Bytes(0), kNothing, {.memory = 100 * kMiB}).soft) << "0 switches it off";
-  EXPECT_EQ(MemoryLimits::kNone, Computed(kNothing, kNothing, {.memory = 100 * kMiB}).hard) << "never by itself";
+  EXPECT_EQ(MemoryLimits::kNone, Computed(Bytes(0), kNothing, {.memory = 100 * kMiB}).soft)
+      << "0 switches it off";
+  EXPECT_EQ(MemoryLimits::kNone, Computed(kNothing, kNothing, {.memory = 100 * kMiB}).hard)
+      << "never by itself";
 }
 
 TEST(MemoryLimits, SoftIsAtMostHard) {
@@ -71,7 +75,9 @@ TEST(MemoryLimits, SoftIsAtMostHard) {
 }
 
 TEST(MemoryLimits, ThreadsShareTheContainer) {
-  const auto share = [](Container container) { return Computed(kNothing, kNothing, container).thread_share.load(); };
+  const auto share = [](Container container) {
+    return Computed(kNothing, kNothing, container).thread_share.load();
+  };
   EXPECT_EQ(8 * kMiB, share({.memory = 512 * kMiB, .cpus = 1}));
   EXPECT_EQ(MemoryLimits::kLeastThreadShare, share({.memory = 16 * kMiB, .cpus = 1}));
   EXPECT_LE(share({.memory = kGiB}), 16 * kMiB) << "without a quota, by the processors there are";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between threads: what their header file says beyond the contract of an exchange, and the growing table and
-// the magazines that they are made of.
+// Messages between threads: what their header file says beyond the contract of an exchange, and the growing
+// table and the magazines that they are made of.
 #include "box/exchange/message_batch.hpp"
 
 #include <gtest/gtest.h>

@@ -54,7 +54,8 @@ TEST_F(OptionsTest, Defaults) {
   EXPECT_FALSE(options.report_only);
   EXPECT_EQ(0u, options.thread_cache);
   EXPECT_EQ(0u, options.retain);
-  for (const hz::MemoryLimit& limit : {options.limit_soft, options.limit_hard}) ExpectLimit(0, 0, false, limit);
+  for (const hz::MemoryLimit& limit : {options.limit_soft, options.limit_hard})
+    ExpectLimit(0, 0, false, limit);
 }
 
 TEST_F(OptionsTest, Limits) {
@@ -103,9 +104,9 @@ TEST_F(OptionsTest, Limits) {
                             "1M "}) {
     SCOPED_TRACE(value);
     ExpectLimit(0, 0, false, Read("HZ_LIMIT_HARD", value).limit_hard);
-    EXPECT_EQ(
-        "hz: warning: HZ_LIMIT_HARD=" + std::string(value) + " not understood; accepted: 0, 1M to 16384G, 1% to 100%\n",
-        said_);
+    EXPECT_EQ("hz: warning: HZ_LIMIT_HARD=" + std::string(value) +
+                  " not understood; accepted: 0, 1M to 16384G, 1% to 100%\n",
+              said_);
   }
 }
 
@@ -144,7 +145,8 @@ TEST_F(OptionsTest, EveryVariable) {
 TEST_F(OptionsTest, WhatIsNotUnderstoodIsNamedAndChangesNothing) {
   for (const char* value : {"banana", "2", "01", "JSON", "1 ", ""}) {
     EXPECT_EQ(StatsFormat::kNone, Read("HZ_STATS", value).stats);
-    EXPECT_EQ("hz: warning: HZ_STATS=" + std::string(value) + " not understood; accepted: 0, 1, json\n", said_);
+    EXPECT_EQ("hz: warning: HZ_STATS=" + std::string(value) + " not understood; accepted: 0, 1, json\n",
+              said_);
   }
 }
 
@@ -153,9 +155,10 @@ TEST_F(OptionsTest, EverySizeTakesUnits) {
     const char* value;
     std::size_t bytes;
   };
-  for (const Understood& u : {Understood{"1", 1}, Understood{"1k", hz::kKiB}, Understood{"1K", hz::kKiB},
-                              Understood{"1m", hz::kMiB}, Understood{"1M", hz::kMiB}, Understood{"3g", 3 * hz::kGiB},
-                              Understood{"4G", 4 * hz::kGiB}, Understood{"4194304K", 4 * hz::kGiB}}) {
+  for (const Understood& u :
+       {Understood{"1", 1}, Understood{"1k", hz::kKiB}, Understood{"1K", hz::kKiB},
+        Understood{"1m", hz::kMiB}, Understood{"1M", hz::kMiB}, Understood{"3g", 3 * hz::kGiB},
+        Understood{"4G", 4 * hz::kGiB}, Understood{"4194304K", 4 * hz::kGiB}}) {
     EXPECT_EQ(u.bytes, Read("HZ_THREAD_CACHE", u.value).thread_cache) << u.value;
     EXPECT_EQ("", said_);
   }
@@ -165,15 +168,18 @@ TEST_F(OptionsTest, EverySizeTakesUnits) {
 }
 
 TEST_F(OptionsTest, RangesAreChecked) {
-  for (const char* value : {"0", "0K", "-1", "+1", "0x10", "k", "1kb", "1.5M", "1T", "5G", "4194305K", "4294967297",
-                            "18446744073709551616", "17179869184G", "99999999999999999999999", ""}) {
+  for (const char* value :
+       {"0", "0K", "-1", "+1", "0x10", "k", "1kb", "1.5M", "1T", "5G", "4194305K", "4294967297",
+        "18446744073709551616", "17179869184G", "99999999999999999999999", ""}) {
     EXPECT_EQ(0u, Read("HZ_THREAD_CACHE", value).thread_cache) << value;
-    EXPECT_EQ("hz: warning: HZ_THREAD_CACHE=" + std::string(value) + " not understood; accepted: 1 to 4G\n", said_);
+    EXPECT_EQ("hz: warning: HZ_THREAD_CACHE=" + std::string(value) + " not understood; accepted: 1 to 4G\n",
+              said_);
   }
   Clear();
   for (const char* value : {"99", "1001", "0"}) {
     EXPECT_EQ(0u, Read("HZ_RETAIN", value).retain) << value;
-    EXPECT_EQ("hz: warning: HZ_RETAIN=" + std::string(value) + " not understood; accepted: 100 to 1000\n", said_);
+    EXPECT_EQ("hz: warning: HZ_RETAIN=" + std::string(value) + " not understood; accepted: 100 to 1000\n",
+              said_);
   }
 }
 
@@ -185,7 +191,8 @@ TEST_F(OptionsTest, AWrongModeMeansTheDefault) {
   EXPECT_EQ("hz: warning: HZ_ON_INVALID=banana not understood; accepted: abort, report\n", said_);
 }
 
-// "The default stays" is said of a value that is not understood, wherever it stands: it must not undo another one.
+// "The default stays" is said of a value that is not understood, wherever it stands: it must not undo another
+// one.
 TEST_F(OptionsTest, AWrongValueUndoesNothing) {
   setenv("HZ_OPTIONS", "on_invalid:report,stats:1,retain:300", 1);
   setenv("HZ_ON_INVALID", "banana", 1);
@@ -213,7 +220,9 @@ TEST_F(OptionsTest, TheListForgivesEmptyPlaces) {
   EXPECT_EQ("", said_);
 }
 
-TEST_F(OptionsTest, LaterInTheListWins) { EXPECT_EQ(300u, Read("HZ_OPTIONS", "retain:200,retain:300").retain); }
+TEST_F(OptionsTest, LaterInTheListWins) {
+  EXPECT_EQ(300u, Read("HZ_OPTIONS", "retain:200,retain:300").retain);
+}
 
 TEST_F(OptionsTest, TheVariableWinsOverTheList) {
   setenv("HZ_OPTIONS", "retain:200,stats:1", 1);
@@ -225,9 +234,12 @@ TEST_F(OptionsTest, TheVariableWinsOverTheList) {
 TEST_F(OptionsTest, UnknownKeysAreNamedAndTheRestIsRead) {
   const Options options = Read("HZ_OPTIONS", "banana:7,retain:300,stats");
   EXPECT_EQ(300u, options.retain);
-  EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_OPTIONS=banana not understood; accepted:")) << said_;
-  EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_STATS= not understood; accepted: 0, 1, json\n")) << said_;
-  for (const Options::Knob& knob : Options::kKnobs) EXPECT_NE(std::string::npos, said_.find(knob.key)) << said_;
+  EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_OPTIONS=banana not understood; accepted:"))
+      << said_;
+  EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_STATS= not understood; accepted: 0, 1, json\n"))
+      << said_;
+  for (const Options::Knob& knob : Options::kKnobs)
+    EXPECT_NE(std::string::npos, said_.find(knob.key)) << said_;
 }
 
 TEST_F(OptionsTest, AListOfAnyLengthIsRead) {
@@ -246,7 +258,8 @@ TEST_F(OptionsTest, AListOfAnyLengthIsRead) {
 TEST_F(OptionsTest, ALongValueIsNamedByItsBeginning) {
   const std::string value(5000, '7');
   EXPECT_EQ(0u, Read("HZ_RETAIN", value.c_str()).retain);
-  EXPECT_EQ("hz: warning: HZ_RETAIN=" + value.substr(0, 200) + "... not understood; accepted: 100 to 1000\n", said_);
+  EXPECT_EQ("hz: warning: HZ_RETAIN=" + value.substr(0, 200) + "... not understood; accepted: 100 to 1000\n",
+            said_);
 }
 
 TEST_F(OptionsTest, UnknownVariablesAreNamed) {

@@ -87,7 +87,8 @@ TEST(OsMemory, ExtendsExactlyThereOrNot) {
   hole[3 * hz::kGranule] = 'y';
   errno = kErrno;
   EXPECT_EQ(os::Placed::kTaken, os::extend(hole, hz::kGranule));
-  EXPECT_EQ(os::Placed::kTaken, os::extend(hole + 2 * hz::kGranule, 2 * hz::kGranule)) << "half of it is taken";
+  EXPECT_EQ(os::Placed::kTaken, os::extend(hole + 2 * hz::kGranule, 2 * hz::kGranule))
+      << "half of it is taken";
   EXPECT_EQ(os::Placed::kHere, os::extend(hole + hz::kGranule, hz::kGranule));
   EXPECT_EQ(kErrno, errno);
   EXPECT_TRUE(IsZero(hole + hz::kGranule, hz::kGranule));
@@ -140,8 +141,9 @@ std::string MappingFlags(const void* at) {
 
 TEST(OsMemory, HugePagesAreAskedForOrForbiddenOrLeftToTheSystem) {
   if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) GTEST_SKIP() << "this kernel has none";
-  const std::pair<os::HugePages, const char*> cases[] = {
-      {os::HugePages::kNever, " nh "}, {os::HugePages::kAlways, " hg "}, {os::HugePages::kAsTheSystemSays, ""}};
+  const std::pair<os::HugePages, const char*> cases[] = {{os::HugePages::kNever, " nh "},
+                                                         {os::HugePages::kAlways, " hg "},
+                                                         {os::HugePages::kAsTheSystemSays, ""}};
   for (const auto& [choice, flag] : cases) {
     os::prefer_huge_pages(choice);
     auto* at = static_cast<std::byte*>(os::reserve(4 * hz::kMiB, hz::kGranule));
@@ -150,7 +152,8 @@ TEST(OsMemory, HugePagesAreAskedForOrForbiddenOrLeftToTheSystem) {
     ASSERT_TRUE(os::remap_fresh(at + hz::kGranule, hz::kGranule));
     for (const std::byte* one : {at, at + hz::kGranule, at + 3 * hz::kMiB}) {
       const std::string flags = MappingFlags(one);
-      EXPECT_EQ(*flag != 0, flags.find(" nh ") != std::string::npos || flags.find(" hg ") != std::string::npos)
+      EXPECT_EQ(*flag != 0,
+                flags.find(" nh ") != std::string::npos || flags.find(" hg ") != std::string::npos)
           << flags;
       EXPECT_NE(std::string::npos, flags.find(flag)) << flags;
     }
@@ -186,8 +189,9 @@ TEST(OsMemory, PagesMoveWithTheirContents) {
 }
 
 TEST(OsMachine, KnowsItsMemory) {
-  EXPECT_EQ(static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
-            os::memory_bytes());
+  EXPECT_EQ(
+      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
+      os::memory_bytes());
 }
 
 TEST(OsMachine, KnowsTheLimitOfAddressSpace) {
@@ -307,8 +311,8 @@ TEST(OsEnvironment, TellsEveryVariableAgainAfterRewind) {
 TEST(OsEnvironment, IsFoundBeforeTheLibraryHasIt) {
   const std::string long_value(100'000, 'x');  // longer than what is read at first
   if (std::getenv("HZ_UNIT_EARLY") == nullptr) {
-    const ChildResult result =
-        RunThisTestAgain({{"HZ_UNIT_LONG", long_value}, {"HZ_UNIT_EARLY", "found"}, {"HZ_UNIT_LAST", "last"}});
+    const ChildResult result = RunThisTestAgain(
+        {{"HZ_UNIT_LONG", long_value}, {"HZ_UNIT_EARLY", "found"}, {"HZ_UNIT_LAST", "last"}});
     EXPECT_EQ(0, result.exit_code) << result.out << result.err;
     return;
   }

@@ -34,7 +34,8 @@ TEST(SparseRing, AdmitsExactlyItsEntries) {
     ASSERT_TRUE(Ring::admit(t, i % 4, 1 + i % 9));
     Ring::defer(t, i % 4, 1 + i % 9, slots[i]);
   }
-  for (hz::Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_FALSE(Ring::admit(t, 0, bin)) << "room is for all together";
+  for (hz::Bin bin = 1; bin < hz::kBins; ++bin)
+    EXPECT_FALSE(Ring::admit(t, 0, bin)) << "room is for all together";
 }
 
 TEST(SparseRing, LargeSlotsFillItSooner) {

@@ -22,7 +22,9 @@ class PageHeaders : public ::testing::Test {
   std::uintptr_t At(std::size_t page, std::size_t offset = 0) const {
     return arena_.address() + page * kGranule + offset;
   }
-  bool Known(std::size_t page, std::size_t offset) const { return PageHeader::find(route_, At(page, offset)) != 0; }
+  bool Known(std::size_t page, std::size_t offset) const {
+    return PageHeader::find(route_, At(page, offset)) != 0;
+  }
 
   Region arena_;
   PageHeader::Global route_;
@@ -62,7 +64,8 @@ TEST_F(PageHeaders, ThreadsBindPartsOfAPageInAnyOrder) {
   for (int round = 0; round < 200; ++round) {
     PageHeader::clear(route_, At(4), kGranule);
     std::thread other([&] {
-      for (std::size_t slots = 2; slots <= 1000; slots += 2) PageHeader::bind(route_, At(4), slots * 16, 1, 1);
+      for (std::size_t slots = 2; slots <= 1000; slots += 2)
+        PageHeader::bind(route_, At(4), slots * 16, 1, 1);
     });
     for (std::size_t slots = 1; slots < 1000; slots += 2) {
       PageHeader::bind(route_, At(4), slots * 16, 1, 0);

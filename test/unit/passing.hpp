@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several threads give chains of slots to something that keeps them, and take them out again, until every slot has gone
-// round a number of times: nothing is lost, nothing is held by two at once, and whoever takes a slot sees what its
-// giver wrote (plain words, so that ThreadSanitizer sees it if not). Called by tests of shared lists.
+// Several threads give chains of slots to something that keeps them, and take them out again, until every
+// slot has gone round a number of times: nothing is lost, nothing is held by two at once, and whoever takes a
+// slot sees what its giver wrote (plain words, so that ThreadSanitizer sees it if not). Called by tests of
+// shared lists.
 #pragma once
 
 #include <gtest/gtest.h>

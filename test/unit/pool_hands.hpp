@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking from a pool and giving back as the boundary does: carved slots are named, emptied spans listed. Called by the
-// tests of pools.
+// Taking from a pool and giving back as the boundary does: carved slots are named, emptied spans listed.
+// Called by the tests of pools.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,8 @@ hz::Given GiveListed(typename P::Global& pool, hz::Bin bin, void** slots, unsign
                      std::vector<std::uintptr_t>& emptied) {
   const hz::Given given = P::give(pool, bin, slots, count);
   emptied.clear();
-  for (std::uintptr_t span = given.emptied; span != 0; span = P::next_emptied(pool, span)) emptied.push_back(span);
+  for (std::uintptr_t span = given.emptied; span != 0; span = P::next_emptied(pool, span))
+    emptied.push_back(span);
   return given;
 }
 

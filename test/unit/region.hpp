@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A piece of mapped memory, aligned to granules, that goes away with the object. Called by tests of boxes that keep
-// tables or look at addresses.
+// A piece of mapped memory, aligned to granules, that goes away with the object. Called by tests of boxes
+// that keep tables or look at addresses.
 #pragma once
 
 #include <cstddef>

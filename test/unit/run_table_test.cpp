@@ -24,7 +24,9 @@ class RunTableTest : public ::testing::Test {
   enum class Colour : char { kNever, kUsed, kClean, kDirty };
 
   RunTableTest()
-      : memory_((kEnd + 1) * sizeof(RunTable::Row)), table_(std::make_unique<RunTable>()), rows_(kEnd, Colour::kNever) {
+      : memory_((kEnd + 1) * sizeof(RunTable::Row)),
+        table_(std::make_unique<RunTable>()),
+        rows_(kEnd, Colour::kNever) {
     table_->open(memory_.bytes());
   }
 
@@ -34,7 +36,8 @@ class RunTableTest : public ::testing::Test {
     if (row != 0) {
       std::size_t dirty = 0;
       for (std::uint32_t i = row; i < row + length; ++i) {
-        EXPECT_TRUE(rows_[i] == Colour::kClean || rows_[i] == Colour::kDirty) << "row " << i << " is not free";
+        EXPECT_TRUE(rows_[i] == Colour::kClean || rows_[i] == Colour::kDirty)
+            << "row " << i << " is not free";
         dirty += rows_[i] == Colour::kDirty ? 1 : 0;
       }
       EXPECT_EQ(dirty, table_->use(row, length));
@@ -171,7 +174,8 @@ TEST_F(RunTableTest, RandomAgainstTheModel) {
     const std::size_t bias = random() % 1000;
     for (int step = 0; step < 4000; ++step) {
       if (used_.empty() || random() % 100 < 52) {
-        const auto length = static_cast<std::uint32_t>(1 + (random() % 8 == 0 ? random() % 200 : random() % 12));
+        const auto length =
+            static_cast<std::uint32_t>(1 + (random() % 8 == 0 ? random() % 200 : random() % 12));
         const std::uint32_t alignment = random() % 5 == 0 ? 1u << random() % 6 : 1u;
         Acquire(length, alignment, bias);
       } else {

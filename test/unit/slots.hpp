@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that plays the part of free slots, chains made of it, and their contents. Called by tests of everything that
-// moves slots about.
+// Memory that plays the part of free slots, chains made of it, and their contents. Called by tests of
+// everything that moves slots about.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct BufferOf<hz::SlotArray> {
   hz::SlotArray empty() { return {slots, 0}; }
 };
 
-// `count` slots of `bytes` bytes, a multiple of 16. By default enough for whatever a shared list writes into a slot;
-// lists of smaller slots must get smaller ones, or it would not show when a list writes beyond them.
+// `count` slots of `bytes` bytes, a multiple of 16. By default enough for whatever a shared list writes into
+// a slot; lists of smaller slots must get smaller ones, or it would not show when a list writes beyond them.
 class Slots {
  public:
   explicit Slots(std::size_t count, std::size_t bytes = 64)

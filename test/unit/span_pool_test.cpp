@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The span pool: its invariants after every step, how pages are carved. The contract of a pool covers the rest.
+// The span pool: its invariants after every step, how pages are carved. The contract of a pool covers the
+// rest.
 #include "box/pool/span_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
   static constexpr std::size_t kGranules = 512;
   static constexpr std::uintptr_t kBase = std::uintptr_t{1} << 40;
 
-  SpanPoolTest() : table_(kGranules * SpanPool::kTableBytesPerGranule), pool_(std::make_unique<SpanPool::Global>()) {
+  SpanPoolTest()
+      : table_(kGranules * SpanPool::kTableBytesPerGranule), pool_(std::make_unique<SpanPool::Global>()) {
     SpanPool::open(*pool_, kBase, table_.address(), kGranules);
   }
 
@@ -98,7 +100,8 @@ void EveryBin::ExpectWholePages(bool zeroed) {
     ASSERT_LE(taken.slots, std::max<std::size_t>(want, size < hz::kPage ? (hz::kPage + size - 1) / size : 1));
     ExpectNoNeighboursInARow(taken.slots, size);
     std::sort(slots_, slots_ + taken.slots);
-    for (unsigned i = 0; i < taken.slots; ++i) ASSERT_EQ(SpanAt(3) + (carved + i) * size, hz::address(slots_[i]));
+    for (unsigned i = 0; i < taken.slots; ++i)
+      ASSERT_EQ(SpanAt(3) + (carved + i) * size, hz::address(slots_[i]));
     carved += taken.slots;
     const auto last_page = static_cast<unsigned>((carved - 1) * size / hz::kPage);
     ASSERT_EQ(last_page, taken.first_page + taken.pages - 1);
@@ -109,7 +112,8 @@ void EveryBin::ExpectWholePages(bool zeroed) {
     ASSERT_LE(taken.first_page, pages_known) << "no page with a slot's start is left out";
     pages_known = last_page + 1;
     const bool all = carved == hz::bin_slots(bin);
-    ASSERT_TRUE(all || carved * size >= pages_known * hz::kPage) << "every slot that starts in a known page is out";
+    ASSERT_TRUE(all || carved * size >= pages_known * hz::kPage)
+        << "every slot that starts in a known page is out";
     ExpectInvariants(3, bin);
   }
   EXPECT_EQ(0u, TakeListed<SpanPool>(*pool_, bin, 2, slots_, 1).slots);
@@ -130,7 +134,8 @@ TEST_P(EveryBin, RandomRoundTripsKeepTheInvariants) {
   for (int step = 0; step < 400; ++step) {
     const unsigned n = 1 + static_cast<unsigned>(random() % kMost);
     if (random() % 2 == 0) {
-      const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, static_cast<unsigned>(random() % 3), slots_, n);
+      const hz::Taken taken =
+          TakeListed<SpanPool>(*pool_, bin, static_cast<unsigned>(random() % 3), slots_, n);
       for (unsigned i = 0; i < taken.slots; ++i) {
         ASSERT_TRUE(held.insert(slots_[i]).second) << "handed out twice";
         outside.push_back(slots_[i]);
@@ -142,12 +147,14 @@ TEST_P(EveryBin, RandomRoundTripsKeepTheInvariants) {
       outside.resize(outside.size() - count);
       std::vector<std::uintptr_t> emptied;
       for (void* slot : back) held.erase(slot);
-      const hz::Given given = GiveListed<SpanPool>(*pool_, bin, back.data(), static_cast<unsigned>(count), emptied);
+      const hz::Given given =
+          GiveListed<SpanPool>(*pool_, bin, back.data(), static_cast<unsigned>(count), emptied);
       ASSERT_EQ(count, given.kept);
       ASSERT_EQ(0u, given.rejected);
       for (const std::uintptr_t span : emptied) {
         const auto row = static_cast<std::uint32_t>((span - kBase) / hz::kGranule);
-        for (void* slot : outside) ASSERT_FALSE(hz::address(slot) - SpanAt(row) < hz::kGranule) << "emptied too early";
+        for (void* slot : outside)
+          ASSERT_FALSE(hz::address(slot) - SpanAt(row) < hz::kGranule) << "emptied too early";
         ASSERT_TRUE(gone.insert(row).second);
       }
     }
@@ -230,7 +237,8 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
     const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 7, slots_, 1);
     ASSERT_EQ(1u, taken.slots);
     EXPECT_EQ(0u, taken.first_page);
-    EXPECT_EQ((pool_->spans[row].carved - 1) * hz::bin_size(bin) / hz::kPage + 1, taken.pages) << hz::bin_size(bin);
+    EXPECT_EQ((pool_->spans[row].carved - 1) * hz::bin_size(bin) / hz::kPage + 1, taken.pages)
+        << hz::bin_size(bin);
     EXPECT_EQ(7u, pool_->spans[row].owner);
   }
 }

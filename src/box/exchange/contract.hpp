@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: where do free slots wait that no thread caches, and how does a slot come to its owner that somebody else has
-// freed? Threads give what they cannot keep and take what they need; of a line with owners, a thread defers a
-// stranger's slot, and its owner collects it. Which owners there are to ask, and how (rings, inboxes, bitmaps, stacks
-// of magazines), is the box's own affair. Nothing is lost when an owner's thread is gone: its place stays, and any
-// thread may collect there.
+// Role: where do free slots wait that no thread caches, and how does a slot come to its owner that somebody
+// else has freed? Threads give what they cannot keep and take what they need; of a line with owners, a thread
+// defers a stranger's slot, and its owner collects it. Which owners there are to ask, and how (rings,
+// inboxes, bitmaps, stacks of magazines), is the box's own affair. Nothing is lost when an owner's thread is
+// gone: its place stays, and any thread may collect there.
 #pragma once
 
 #include <concepts>
@@ -36,21 +36,23 @@ struct SomeOwners {
 
 template <class E>
 concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread& thread,
-                                    const typename E::PerThread& seen, const typename E::Global& known, unsigned owner,
-                                    Bin bin, void* slot, typename E::Bundle& bundle, unsigned want, bool yes,
-                                    Parcel<typename E::Bundle>& parcel, Backlog& backlog, SomeOwners& owners) {
+                                    const typename E::PerThread& seen, const typename E::Global& known,
+                                    unsigned owner, Bin bin, void* slot, typename E::Bundle& bundle,
+                                    unsigned want, bool yes, Parcel<typename E::Bundle>& parcel,
+                                    Backlog& backlog, SomeOwners& owners) {
   // What waits for any thread of an owner; of all owners together, if they are not told apart.
   { E::kOwners } -> std::convertible_to<unsigned>;
   { E::holds(bin) } -> std::same_as<bool>;                   // may slots of the class wait here?
   { E::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
   // Into an empty bundle: whole batches of a list until there are `want`, of an array no more; any thread.
   { E::take(g, owner, bin, want, bundle) } -> std::same_as<void>;
-  { E::waits(g, owner, bin) } -> std::same_as<bool>;  // does anything wait for the owner, or was deferred? a hint
-  // What waits for owners without a thread, or, if `yes`, whoever they are: memory is about to be mapped. How many of
-  // these slots had been deferred.
+  // Does anything wait for the owner, or was deferred? a hint
+  { E::waits(g, owner, bin) } -> std::same_as<bool>;
+  // What waits for owners without a thread, or, if `yes`, whoever they are: memory is about to be mapped. How
+  // many of these slots had been deferred.
   { E::steal(g, owners, bin, want, yes, bundle) } -> std::same_as<unsigned>;
   { E::metadata_bytes(known) } -> std::same_as<std::size_t>;  // beside Global
-  { E::shrink(g, owner) } -> std::same_as<void>;              // memory of its own that it does not need goes back
+  { E::shrink(g, owner) } -> std::same_as<void>;  // memory of its own that it does not need goes back
 
   // A stranger's slot. `join` comes first, and once; until then nothing is admitted.
   { E::join(thread, g) } -> std::same_as<void>;
@@ -58,29 +60,33 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   // Hot, after admit. How many bytes the owner can have from now on; 0: they lie in this thread's outbox.
   { E::defer(thread, owner, bin, slot) } -> std::same_as<std::size_t>;
   { E::is_latest(seen, slot) } -> std::same_as<bool>;  // it was deferred last; lines with marks need not know
-  { E::moves_span(bin) } -> std::same_as<bool>;        // nothing is deferred: who frees it owns it, and its span
+  { E::moves_span(bin) } -> std::same_as<bool>;  // nothing is deferred: who frees it owns it, and its span
 
-  // The outbox. A drain takes everything out, or only what made admit refuse; a parcel is whole until the next one.
-  { E::outbox_bytes(seen) } -> std::same_as<std::size_t>;          // any thread; a recent value
-  { E::outbox_due(seen) } -> std::same_as<bool>;                   // it is worth a drain before memory is mapped
+  // The outbox. A drain takes everything out, or only what made admit refuse; a parcel is whole until the
+  // next one.
+  { E::outbox_bytes(seen) } -> std::same_as<std::size_t>;  // any thread; a recent value
+  { E::outbox_due(seen) } -> std::same_as<bool>;           // it is worth a drain before memory is mapped
   { E::recall(thread, bin, want, bundle) } -> std::same_as<void>;  // out of it, at most `want`; or none
   { typename E::Drain(g, thread, owner, yes).next(parcel) } -> std::same_as<bool>;
   // That parcel, to where its owner finds it; what has no room stays in it.
   { typename E::Drain(g, thread, owner, yes).send(parcel) } -> std::same_as<void>;
 
-  // What was deferred for the owner, into an empty bundle, as `take`. How many of these slots came in parcels; of the
-  // others, which there are where kUntold, nobody was told, and each has to be looked at.
+  // What was deferred for the owner, into an empty bundle, as `take`. How many of these slots came in
+  // parcels; of the others, which there are where kUntold, nobody was told, and each has to be looked at.
   { E::kUntold } -> std::convertible_to<bool>;
   { E::collect(g, owner, bin, want, bundle) } -> std::same_as<unsigned>;
-  { E::kOrphans } -> std::convertible_to<unsigned>;  // one more to collect for: whom an owner leaves behind, if any
-  // After a refill of the class, by the owner: the n-th of what is to be passed on now, or nothing of it; false: that
-  // was all.
+  // One more to collect for: whom an owner leaves behind, if any
+  { E::kOrphans } -> std::convertible_to<unsigned>;
+  // After a refill of the class, by the owner: the n-th of what is to be passed on now, or nothing of it;
+  // false: that was all.
   { E::backlog(g, thread, owner, bin, want, backlog) } -> std::same_as<bool>;
-  { E::help_due(thread, bin) } -> std::same_as<bool>;  // after defer: this thread is to collect for the owner ...
-  { E::helped(thread) } -> std::same_as<void>;         // ... and did
-  { E::something_waits(g) } -> std::same_as<bool>;     // that no parcel told of, since the last call
+  // After defer: this thread is to collect for the owner ...
+  { E::help_due(thread, bin) } -> std::same_as<bool>;
+  { E::helped(thread) } -> std::same_as<void>;      // ... and did
+  { E::something_waits(g) } -> std::same_as<bool>;  // that no parcel told of, since the last call
 
-  // Owners' lives, under the lock of the list of threads; and what a fork, or a child without one, cut in two.
+  // Owners' lives, under the lock of the list of threads; and what a fork, or a child without one, cut in
+  // two.
   { E::carried(g, owner) } -> std::same_as<void>;  // by its first thread ...
   { E::left(g, owner) } -> std::same_as<void>;     // ... and by no thread any more
   { E::finish(g, thread) } -> std::same_as<void>;
@@ -96,14 +102,16 @@ concept ExchangeOfMagazines = requires(typename E::Global& g, Bin bin, typename 
   { E::give_empty(g, bin, magazine) } -> std::same_as<void>;         // or none
 };
 
-// The answers of a box that tells no owners apart, and so defers nothing. A box with owners begins with these, and says
-// what is otherwise.
+// The answers of a box that tells no owners apart, and so defers nothing. A box with owners begins with
+// these, and says what is otherwise.
 struct WithoutOwners {
   static constexpr unsigned kOwners = 1;
   struct PerThread {};
 
   static constexpr bool holds(Bin) { return true; }
-  static constexpr unsigned steal(auto&, auto&, Bin, unsigned /*want*/, bool /*anybodys*/, auto&) { return 0; }
+  static constexpr unsigned steal(auto&, auto&, Bin, unsigned /*want*/, bool /*anybodys*/, auto&) {
+    return 0;
+  }
 
   static void join(auto&, auto&) {}
   static constexpr bool admit(auto&, unsigned /*owner*/, Bin) { return false; }
@@ -123,7 +131,9 @@ struct WithoutOwners {
   static constexpr bool kUntold = false;
   static constexpr unsigned collect(auto&, unsigned /*owner*/, Bin, unsigned /*want*/, auto&) { return 0; }
   static constexpr unsigned kOrphans = 0;  // what waits for an owner stays where it is
-  static constexpr bool backlog(auto&, auto&, unsigned /*owner*/, Bin, unsigned /*n*/, Backlog&) { return false; }
+  static constexpr bool backlog(auto&, auto&, unsigned /*owner*/, Bin, unsigned /*n*/, Backlog&) {
+    return false;
+  }
   static constexpr bool help_due(auto&, Bin) { return false; }
   static void helped(auto&) {}
   static constexpr bool something_waits(auto&) { return false; }

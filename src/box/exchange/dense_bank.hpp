@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outbox of the fast lane: one open parcel per (owner, class), so that no grouping is needed and every parcel is full
-// when it leaves. Costs state: owners * classes * 24 bytes (13 KiB for 8 owners); owners are shared by threads beyond
-// that number. Deferring costs a link, a head and a count.
+// Outbox of the fast lane: one open parcel per (owner, class), so that no grouping is needed and every parcel
+// is full when it leaves. Costs state: owners * classes * 24 bytes (13 KiB for 8 owners); owners are shared
+// by threads beyond that number. Deferring costs a link, a head and a count.
 #pragma once
 
 #include "base/free_list.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks of magazines, one per class and processor: threads which free leave them for threads which allocate. All of
-// hakozuna's exchange, and a part of hz4's and hz8's. A full magazine changes hands whole, for one lock of its stack
-// and no copy; what is less is copied into the one that came last. The newest magazine leaves first, and a thread looks
-// first where it runs, because those slots are the likeliest to be in its core's cache. A magazine that cannot be had
-// is one whose slots return to their spans.
+// Stacks of magazines, one per class and processor: threads which free leave them for threads which allocate.
+// All of hakozuna's exchange, and a part of hz4's and hz8's. A full magazine changes hands whole, for one
+// lock of its stack and no copy; what is less is copied into the one that came last. The newest magazine
+// leaves first, and a thread looks first where it runs, because those slots are the likeliest to be in its
+// core's cache. A magazine that cannot be had is one whose slots return to their spans.
 #pragma once
 
 #include <new>
@@ -53,8 +53,8 @@ struct MagazineDepot : WithoutOwners {
     };
     struct Shard {
       Shelf of_bin[kBins];
-      // A bit for each bin of which something waits: written under the lock of its shelf, read as a hint, so that who
-      // looks through all bins touches one line and not one a bin.
+      // A bit for each bin of which something waits: written under the lock of its shelf, read as a hint, so
+      // that who looks through all bins touches one line and not one a bin.
       alignas(64) std::atomic<std::uint64_t> waiting[kBins / 64 + 1];
     };
     Shard of_cpu[kShards];
@@ -153,7 +153,8 @@ struct MagazineDepot : WithoutOwners {
   static Shard& shard(Global& g) {
     const unsigned here = os::current_cpu() % kShards;
     const std::uint32_t mine = 1U << here;
-    if ((g.used.load(std::memory_order_relaxed) & mine) == 0) g.used.fetch_or(mine, std::memory_order_relaxed);
+    if ((g.used.load(std::memory_order_relaxed) & mine) == 0)
+      g.used.fetch_or(mine, std::memory_order_relaxed);
     return g.of_cpu[here];
   }
 
@@ -194,8 +195,8 @@ struct MagazineDepot : WithoutOwners {
     Empty::give(empty);
   }
 
-  // What would not fill a magazine goes into the one that came last, as far as it has room. For what is left, an empty
-  // one, if there is one here.
+  // What would not fill a magazine goes into the one that came last, as far as it has room. For what is left,
+  // an empty one, if there is one here.
   static Magazine* top_up(Shelf& shelf, SlotArray& bundle) {
     const os::Guarded hold(shelf.lock);
     Magazine* last = shelf.first;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Remote frees as messages. A thread notes them in a batch; a drain groups the batch by owner and class, and one
-// compare-and-swap hands each group, packed in a magazine, to its owner's inbox. On a miss the owner adopts its inbox
-// whole, with one exchange for all classes, and unpacks what the miss wants. What a thread cannot keep waits in a
-// depot. Used by hz4. Nothing is written into the slots; deferring costs three stores and two compares; there is no
-// bound on owners.
+// Remote frees as messages. A thread notes them in a batch; a drain groups the batch by owner and class, and
+// one compare-and-swap hands each group, packed in a magazine, to its owner's inbox. On a miss the owner
+// adopts its inbox whole, with one exchange for all classes, and unpacks what the miss wants. What a thread
+// cannot keep waits in a depot. Used by hz4. Nothing is written into the slots; deferring costs three stores
+// and two compares; there is no bound on owners.
 //
 //   inbox.fresh    magazines of any class, sent and not looked at
-//   adopted[bin]   magazines of one class that the owner has taken in; under `lock`, read as a hint without it
+//   adopted[bin]   magazines of one class that the owner has taken in; under `lock`, read as a hint without
+//   it
 #pragma once
 
 #include "base/plain_word.hpp"
@@ -73,8 +74,8 @@ struct MessageBatch : MagazineDepot<Line> {
     return t.count != 0 && t.slots[t.count - 1] == slot;
   }
 
-  // What this thread frees for others serves itself first, the newest before the older ones: its lines are in this
-  // core's cache, and there is no message to pay for.
+  // What this thread frees for others serves itself first, the newest before the older ones: its lines are in
+  // this core's cache, and there is no message to pay for.
   static void recall(PerThread& t, Bin bin, unsigned want, SlotArray& out) {
     if (t.of_bin[bin] == 0) return;
     for (unsigned at = t.count; at-- > 0 && out.count < want;) {
@@ -121,21 +122,26 @@ struct MessageBatch : MagazineDepot<Line> {
     }
     Depot::shrink(g, owners);
   }
-  // In a child that another thread's change was cut off in: what an owner had taken in is lost, if it was that.
+  // In a child that another thread's change was cut off in: what an owner had taken in is lost, if it was
+  // that.
   static void make_whole(Global& g, unsigned owners) {
     Depot::make_whole(g, owners);
     for (unsigned owner = 0; owner < owners; ++owner) {
       Inbox* inbox = g.inboxes.find(owner);
       if (inbox == nullptr || !inbox->lock.reset()) continue;
-      for (std::atomic<Magazine*>& magazines : inbox->adopted) magazines.store(nullptr, std::memory_order_relaxed);
+      for (std::atomic<Magazine*>& magazines : inbox->adopted)
+        magazines.store(nullptr, std::memory_order_relaxed);
       inbox->spare = nullptr;
       inbox->spares = 0;
     }
   }
-  static std::size_t metadata_bytes(const Global& g) { return Depot::metadata_bytes(g) + g.inboxes.chunk_bytes(); }
+  static std::size_t metadata_bytes(const Global& g) {
+    return Depot::metadata_bytes(g) + g.inboxes.chunk_bytes();
+  }
 
-  // Entries of a place are chained through a small hash table. A parcel takes them out and fills a magazine with them,
-  // which is the message; where there is no memory for one, a parcel is a single slot, and cannot be sent.
+  // Entries of a place are chained through a small hash table. A parcel takes them out and fills a magazine
+  // with them, which is the message; where there is no memory for one, a parcel is a single slot, and cannot
+  // be sent.
   class Drain {
    public:
     Drain(Global& g, PerThread& thread, unsigned sender, bool /*everything: a batch is drained whole*/)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A remote free sets the slot's bit in its span's pending bitmap; the first bit puts the span, once, into its owner's
-// queue. No outbox: the owner can have the slot from then on. Used by hz8. What waits in the depot are slots that are
-// all of their span: whoever has one owns the span; others would change hands and their span its owner not with them.
-// Deferring costs one fetch_or, and one
-// compare-and-swap for the first bit; collecting costs an exchange per 64 slots of a queued span.
+// A remote free sets the slot's bit in its span's pending bitmap; the first bit puts the span, once, into its
+// owner's queue. No outbox: the owner can have the slot from then on. Used by hz8. What waits in the depot
+// are slots that are all of their span: whoever has one owns the span; others would change hands and their
+// span its owner not with them. Deferring costs one fetch_or, and one compare-and-swap for the first bit;
+// collecting costs an exchange per 64 slots of a queued span.
 //
 // The mark of a span, so that no wake-up is lost:
 //
@@ -13,16 +13,16 @@
 //   draining -> dirty       by who set a bit meanwhile
 //   draining -> idle, dirty -> queued   by who drained: in the second case it pushes the span again
 //
-// Who frees sets a bit, then looks at the mark. Who drains sets the mark, then looks at the words, and passes by those
-// that are zero. Each writes one thing and then reads the other, which no release and acquire puts in order: both
-// writes and both reads are sequentially consistent. So of the two, one sees the other. The same holds of a push and
-// the flag `waiting`. On x86-64 that costs an exchange for a store once a drained span, and nothing where a slot is
-// freed.
+// Who frees sets a bit, then looks at the mark. Who drains sets the mark, then looks at the words, and passes
+// by those that are zero. Each writes one thing and then reads the other, which no release and acquire puts
+// in order: both writes and both reads are sequentially consistent. So of the two, one sees the other. The
+// same holds of a push and the flag `waiting`. On x86-64 that costs an exchange for a store once a drained
+// span, and nothing where a slot is freed.
 //
-// The queues of an owner are open while a thread carries it. A head counts these lives: it is odd while open, and
-// whoever saw it open pushes by compare-and-swap, so nothing reaches a queue after it was closed. What comes for an
-// owner that is gone goes to the orphans' queue, which is nobody's and always open.
-// Source of the idea: the pending bitmaps of mesh and of the published hz8.
+// The queues of an owner are open while a thread carries it. A head counts these lives: it is odd while open,
+// and whoever saw it open pushes by compare-and-swap, so nothing reaches a queue after it was closed. What
+// comes for an owner that is gone goes to the orphans' queue, which is nobody's and always open. Source of
+// the idea: the pending bitmaps of mesh and of the published hz8.
 #pragma once
 
 #include "base/plain_word.hpp"
@@ -108,8 +108,8 @@ struct PendingBitmap : MagazineDepot<Line> {
       entry.bin.store(static_cast<std::uint16_t>(bin), std::memory_order_seq_cst);
     t.pushing.put(row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Release: what the program wrote, and the class, are there for who collects. In the order of drain(): either that
-    // one finds the bit, or we see its mark, draining or later.
+    // Release: what the program wrote, and the class, are there for who collects. In the order of drain():
+    // either that one finds the bit, or we see its mark, draining or later.
     g.bits.word(row, index / 64).fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
     if (announce(entry)) push(g, owner, bin, row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -131,21 +131,22 @@ struct PendingBitmap : MagazineDepot<Line> {
     return 0;
   }
 
-  // Some of what strangers sent, beyond what the owner wants, goes on, so that spans come to be empty and other threads
-  // have it: of this class, of another one, and of spans whose owner is gone.
+  // Some of what strangers sent, beyond what the owner wants, goes on, so that spans come to be empty and
+  // other threads have it: of this class, of another one, and of spans whose owner is gone.
   static bool backlog(const Global& g, PerThread& t, unsigned owner, Bin bin, unsigned n, Backlog& some) {
     if (n == 0) some = {owner, bin, budget(g, t, owner, bin)};
     if (n == 1) some = passed_on(g, owner, next_bin(t));
     if (n == 2) some = passed_on(g, kOrphans, bin);
     return n < 3;
   }
-  // How many slots the owner should collect beyond what its bin wants: twice as many each time that some are left.
+  // How many slots the owner should collect beyond what its bin wants: twice as many each time that some are
+  // left.
   static unsigned budget(const Global& g, PerThread& t, unsigned owner, Bin bin) {
     if (!queued(g, owner, bin)) return t.budget = 0;
     return t.budget = t.budget == 0 ? kFirstBudget : t.budget < kMostBudget ? 2 * t.budget : kMostBudget;
   }
-  // The same for strangers: an owner may not come back for long. So what waits is at most so much for each thread that
-  // sends, whatever owners do; and a look at a queue of every class is not for a few slots.
+  // The same for strangers: an owner may not come back for long. So what waits is at most so much for each
+  // thread that sends, whatever owners do; and a look at a queue of every class is not for a few slots.
   HZ_INLINE static bool help_due(PerThread& t, Bin bin) {
     t.sent += bin_size(bin);
     return ++t.sends >= kLeastSends && t.sent >= Line::kSentBytes;
@@ -161,14 +162,15 @@ struct PendingBitmap : MagazineDepot<Line> {
     return g.waiting.load(std::memory_order_relaxed) && g.waiting.exchange(false, std::memory_order_seq_cst);
   }
 
-  // In the child of a fork, before it has other threads: `t` was cut off, maybe between marking a span and queueing it.
-  // The span may be in the queue of a class that it had before.
+  // In the child of a fork, before it has other threads: `t` was cut off, maybe between marking a span and
+  // queueing it. The span may be in the queue of a class that it had before.
   static void finish(Global& g, PerThread& t) {
     const std::uint32_t row = t.pushing.peek();
     if (row == 0) return;
     t.pushing.set(0);
     Entry& entry = g.entries[row];
-    if (announce(entry) || !is_queued(g, row)) push(g, kOrphans, entry.bin.load(std::memory_order_relaxed), row);
+    if (announce(entry) || !is_queued(g, row))
+      push(g, kOrphans, entry.bin.load(std::memory_order_relaxed), row);
   }
 
  private:
@@ -221,7 +223,8 @@ struct PendingBitmap : MagazineDepot<Line> {
       Head& head = open_queue(g, owner, bin, seen);
       g.entries[row].next.store(row_of(seen), std::memory_order_relaxed);
       // Release: the entry is whole for who takes the queue. In the order of note_waiting().
-      if (head.compare_exchange_weak(seen, with_row(seen, row), std::memory_order_seq_cst, std::memory_order_relaxed))
+      if (head.compare_exchange_weak(seen, with_row(seen, row), std::memory_order_seq_cst,
+                                     std::memory_order_relaxed))
         break;
     }
     note_waiting(g);
@@ -235,8 +238,8 @@ struct PendingBitmap : MagazineDepot<Line> {
     return queue(g, kOrphans, bin);
   }
 
-  // After a push. Sequentially consistent, as are the push, something_waits() and detach(): either we see that the flag
-  // is down and raise it, or who took it down sees our push.
+  // After a push. Sequentially consistent, as are the push, something_waits() and detach(): either we see
+  // that the flag is down and raise it, or who took it down sees our push.
   static void note_waiting(Global& g) {
     if (!g.waiting.load(std::memory_order_seq_cst)) g.waiting.store(true, std::memory_order_relaxed);
   }
@@ -246,20 +249,22 @@ struct PendingBitmap : MagazineDepot<Line> {
     std::uint64_t seen = head.load(std::memory_order_seq_cst);  // see note_waiting()
     // Acquire: pairs with push.
     while (row_of(seen) != 0 &&
-           !head.compare_exchange_weak(seen, with_row(seen, 0), std::memory_order_acquire, std::memory_order_relaxed)) {
+           !head.compare_exchange_weak(seen, with_row(seen, 0), std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
     }
     return row_of(seen);
   }
 
-  // The end of a queue that was detached. What others pushed meanwhile is short, and goes before it. If the queue was
-  // closed meanwhile, and looked through, nobody would find it there.
+  // The end of a queue that was detached. What others pushed meanwhile is short, and goes before it. If the
+  // queue was closed meanwhile, and looked through, nobody would find it there.
   static void give_back(Global& g, unsigned owner, Bin bin, std::uint32_t rest) {
     for (;;) {
       std::uint64_t seen = 0;
       Head& head = open_queue(g, owner, bin, seen);
       // Release, and the order of note_waiting(): as in push.
-      if (row_of(seen) == 0 && head.compare_exchange_strong(seen, with_row(seen, rest), std::memory_order_seq_cst,
-                                                            std::memory_order_relaxed))
+      if (row_of(seen) == 0 &&
+          head.compare_exchange_strong(seen, with_row(seen, rest), std::memory_order_seq_cst,
+                                       std::memory_order_relaxed))
         return note_waiting(g);
       const std::uint32_t recent = detach(head);
       if (recent == 0) continue;
@@ -272,17 +277,18 @@ struct PendingBitmap : MagazineDepot<Line> {
 
   static void drain(Global& g, unsigned owner, Bin bin, std::uint32_t row, SlotArray& out, unsigned want) {
     Entry& entry = g.entries[row];
-    // Before any look at a word, for every thread: whoever sets a bit after our look sees this mark. An exchange,
-    // because a store would wait in this core's store buffer while the looks go ahead.
+    // Before any look at a word, for every thread: whoever sets a bit after our look sees this mark. An
+    // exchange, because a store would wait in this core's store buffer while the looks go ahead.
     entry.mark.exchange(kDraining, std::memory_order_seq_cst);
     // A span may have been queued for a bit that was collected before, and may have another class by now.
     const unsigned words = (bin_slots(entry.bin.load(std::memory_order_seq_cst)) + 63) / 64;
     bool left = false;
     for (unsigned w = 0; w < words && !left; ++w) left = take_word(g, row, w, bin, out, want);
     std::uint16_t mark = kDraining;
-    // Release: pairs with announce(). Acquire: who made it dirty set a bit before, and the next to drain has to find
-    // it.
-    if (!left && entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_acquire))
+    // Release: pairs with announce(). Acquire: who made it dirty set a bit before, and the next to drain has
+    // to find it.
+    if (!left &&
+        entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_acquire))
       return;
     entry.mark.store(kQueued, std::memory_order_relaxed);
     push(g, owner, entry.bin.load(std::memory_order_relaxed), row);
@@ -291,7 +297,8 @@ struct PendingBitmap : MagazineDepot<Line> {
   // Whether bits are left: there is no room for them, or they are of another class.
   static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin bin, SlotArray& out, unsigned want) {
     std::atomic<std::uint64_t>& word = g.bits.word(row, w);
-    if (word.load(std::memory_order_seq_cst) == 0) return false;  // who sets a bit now sees our mark: see drain()
+    if (word.load(std::memory_order_seq_cst) == 0)
+      return false;  // who sets a bit now sees our mark: see drain()
     // Acquire: pairs with defer. Release: who sets a bit after this sees that we are draining.
     std::uint64_t bits = word.exchange(0, std::memory_order_acq_rel);
     const std::uintptr_t span = g.base + (std::uintptr_t{row} << kGranuleShift);

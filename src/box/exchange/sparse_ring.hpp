@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outbox of the scale lane: one array of (owner, class, slot) for all destinations, 8 bytes an entry, so a thread's
-// state stays small however many owners there are. A drain groups it in one pass through a small table: entries that
-// meet their parcel join it, a parcel whose place is needed leaves early. Deferring costs one store and one compare.
+// Outbox of the scale lane: one array of (owner, class, slot) for all destinations, 8 bytes an entry, so a
+// thread's state stays small however many owners there are. A drain groups it in one pass through a small
+// table: entries that meet their parcel join it, a parcel whose place is needed leaves early. Deferring costs
+// one store and one compare.
 #pragma once
 
 #include <array>
@@ -54,8 +55,8 @@ struct SparseRing {
 
   static std::size_t outbox_bytes(const PerThread& t) { return t.bytes.peek(); }
 
-  // An open parcel needs no more room than an entry: its slots are linked in a ring, and its entry names the last of
-  // them. So it lies where an entry was that has left, and a drain asks little of the stack.
+  // An open parcel needs no more room than an entry: its slots are linked in a ring, and its entry names the
+  // last of them. So it lies where an entry was that has left, and a drain asks little of the stack.
   class Drain {
    public:
     Drain(PerThread& thread, bool /*everything: a full ring is drained whole*/)
@@ -89,8 +90,8 @@ struct SparseRing {
 
    private:
     static constexpr unsigned kPlaces = 128;
-    // A parcel's number, from 1, and above it how many slots it has. Not of bytes: a store to one might change
-    // anything, and all would be read again.
+    // A parcel's number, from 1, and above it how many slots it has. Not of bytes: a store to one might
+    // change anything, and all would be read again.
     using Parcelled = std::uint16_t;
     static constexpr unsigned kNumberBits = 8;
     static_assert(kPlaces < (1U << kNumberBits) && Line::kParcelSlots < (1U << (16 - kNumberBits)));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom a thread asks for slots that wait for others, before it maps memory: owners without a thread, whose slots nobody
-// would come for, and, where the box lends, any owner, whose threads may be waiting for a processor. Part of the
-// exchange boxes that keep owners' lists apart. A walk along at most kLooks owners, from where the last one ended.
+// Whom a thread asks for slots that wait for others, before it maps memory: owners without a thread, whose
+// slots nobody would come for, and, where the box lends, any owner, whose threads may be waiting for a
+// processor. Part of the exchange boxes that keep owners' lists apart. A walk along at most kLooks owners,
+// from where the last one ended.
 #pragma once
 
 #include <atomic>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thread bins as linked lists: heads and counts in separate arrays, last in first out, links in the free slots. Used by
-// hz3. A pop is two loads, a store and a count; admission counts down the room that is left, so that one decrement both
-// counts and finds the bin full.
+// Thread bins as linked lists: heads and counts in separate arrays, last in first out, links in the free
+// slots. Used by hz3. A pop is two loads, a store and a count; admission counts down the room that is left,
+// so that one decrement both counts and finds the bin full.
 //
 //   length(list of bin) == capacity[bin] - room[bin]
 //
-// Pop and put count first and write the head last, so that whoever stops a thread anywhere sees by this equation
-// whether it stands inside of one. That is what lets a stranger take the lists away without a word more on the hot
-// path: see heap/revoke.hpp.
+// Pop and put count first and write the head last, so that whoever stops a thread anywhere sees by this
+// equation whether it stands inside of one. That is what lets a stranger take the lists away without a word
+// more on the hot path: see heap/revoke.hpp.
 #pragma once
 
 #include "base/free_list.hpp"
@@ -93,7 +93,9 @@ struct LinkedBins {
     const std::int32_t n = t.capacity[bin].peek() - t.room[bin].peek();
     return n > 0 ? static_cast<unsigned>(n) : 0;
   }
-  static unsigned capacity(const PerThread& t, Bin bin) { return static_cast<unsigned>(t.capacity[bin].peek()); }
+  static unsigned capacity(const PerThread& t, Bin bin) {
+    return static_cast<unsigned>(t.capacity[bin].peek());
+  }
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
     const auto capacity = static_cast<std::int32_t>(n);
     t.room[bin].add(capacity - t.capacity[bin].peek());
@@ -112,7 +114,8 @@ struct LinkedBins {
   }
 
   static std::uint16_t fingerprint(const PerThread& t, Bin bin) {
-    return static_cast<std::uint16_t>(std::uint64_t{count(t, bin)} * 31 + address(t.heads[bin].peek()) / kMinAlign);
+    return static_cast<std::uint16_t>(std::uint64_t{count(t, bin)} * 31 +
+                                      address(t.heads[bin].peek()) / kMinAlign);
   }
 
   // The room counts on until the owner reconciles.
@@ -122,7 +125,8 @@ struct LinkedBins {
   }
 
   static bool accounts_for(const PerThread& t, Bin bin, unsigned length) {
-    return t.heads[bin].peek() == nullptr && t.capacity[bin].peek() - t.room[bin].peek() == static_cast<int>(length);
+    return t.heads[bin].peek() == nullptr &&
+           t.capacity[bin].peek() - t.room[bin].peek() == static_cast<int>(length);
   }
 
   static bool keep_unresolved(PerThread& t, Bin bin, FreeSlot* list) {

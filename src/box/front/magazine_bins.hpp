@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thread bins as arrays of pointers beside the slots (magazines): last in first out, nothing is ever written into a
-// free slot, so a block that passes from thread to thread costs no cache miss here. Used by hakozuna, hz4 and hz8. A
-// null below each array ends a pop, so that an empty bin needs no compare of its own.
+// Thread bins as arrays of pointers beside the slots (magazines): last in first out, nothing is ever written
+// into a free slot, so a block that passes from thread to thread costs no cache miss here. Used by hakozuna,
+// hz4 and hz8. A null below each array ends a pop, so that an empty bin needs no compare of its own.
 //
 //   tops[bin] - base(bin) == limit(bin) - room[bin]         the slots at hand are [base, top)
 //
-// A bin begins with an array of kShortSlots, side by side with those of all other bins, so that a thread which hardly
-// uses its classes touches few pages. When its capacity outgrows that, its array is a magazine of the line's; and at
-// its full capacity it has a second one beside it, full or empty, so that no sequence of calls comes to the boundary
-// more often than once a magazine. Magazines change hands whole: see exchange().
+// A bin begins with an array of kShortSlots, side by side with those of all other bins, so that a thread
+// which hardly uses its classes touches few pages. When its capacity outgrows that, its array is a magazine
+// of the line's; and at its full capacity it has a second one beside it, full or empty, so that no sequence
+// of calls comes to the boundary more often than once a magazine. Magazines change hands whole: see
+// exchange().
 //
-// Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation whether it
-// stands inside of one (heap/revoke.hpp). A bin that is detached has its top on `scratch`, where the one put that may
-// be under way finds a place and the one pop finds a null. Source of the idea: J. Bonwick, J. Adams, "Magazines and
-// Vmem", 2001.
+// Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation
+// whether it stands inside of one (heap/revoke.hpp). A bin that is detached has its top on `scratch`, where
+// the one put that may be under way finds a place and the one pop finds a null. Source of the idea: J.
+// Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 
 #include <array>
@@ -127,7 +128,9 @@ struct MagazineBins {
     t.tops[bin].put(top + 1);
   }
 
-  static bool is_latest(const PerThread& t, Bin bin, const void* slot) { return t.tops[bin].peek()[-1] == slot; }
+  static bool is_latest(const PerThread& t, Bin bin, const void* slot) {
+    return t.tops[bin].peek()[-1] == slot;
+  }
 
   static SlotArray space(PerThread& t, Bin bin, unsigned /*n*/) { return {t.tops[bin].peek(), 0}; }
   static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
@@ -167,7 +170,8 @@ struct MagazineBins {
     load(t, bin, other, others, count);
     return true;
   }
-  // Takes the place of the array at hand, which is empty or full and becomes the spare one; the spare one leaves.
+  // Takes the place of the array at hand, which is empty or full and becomes the spare one; the spare one
+  // leaves.
   static Magazine* exchange(PerThread& t, Bin bin, Magazine* magazine) {
     Magazine* const leaving = take_spare(t, bin);
     load(t, bin, magazine, magazine->count, length(t, bin));
@@ -198,7 +202,9 @@ struct MagazineBins {
     const std::uintptr_t n = (address(top) - address(base(t, bin))) / sizeof(void*) + (put_there ? 1 : 0);
     return (n <= kMany ? static_cast<unsigned>(n) : 0) + t.spare_count[bin].peek();
   }
-  static unsigned capacity(const PerThread& t, Bin bin) { return static_cast<unsigned>(t.capacity[bin].peek()); }
+  static unsigned capacity(const PerThread& t, Bin bin) {
+    return static_cast<unsigned>(t.capacity[bin].peek());
+  }
   // As much of it as one or two magazines hold, and can be had.
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
     const std::int32_t before = limit(t, bin);
@@ -282,7 +288,8 @@ struct MagazineBins {
   static void** base(const PerThread& t, Bin bin) {
     Magazine* const magazine = t.loaded[bin].peek();
     if (magazine != nullptr) return magazine->slots;
-    return static_cast<void**>(pointer(address(t.entries) + kShort.first[bin] * sizeof(void*)));  // of nobody's, too
+    return static_cast<void**>(
+        pointer(address(t.entries) + kShort.first[bin] * sizeof(void*)));  // of nobody's, too
   }
   // That the array at hand may hold.
   static std::int32_t limit(const PerThread& t, Bin bin) {

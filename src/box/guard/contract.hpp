@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: what is checked when a block is freed, and what happens when the check fails? `may_free` runs on the hot path;
-// `diagnose` runs after it said no and names the fault; `report` tells the user and, by default, ends the program.
+// Role: what is checked when a block is freed, and what happens when the check fails? `may_free` runs on the
+// hot path; `diagnose` runs after it said no and names the fault; `report` tells the user and, by default,
+// ends the program.
 #pragma once
 
 #include <concepts>
@@ -25,18 +26,20 @@ static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free sl
 
 template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
-                                 const FreeSlot* free_slot, Bin bin, Fault fault, const void* at, const char* line) {
-  { G::kMarks } -> std::convertible_to<bool>;   // free slots carry a mark: a late write shows
-  { G::kProves } -> std::convertible_to<bool>;  // may_free says no to a slot that is free: it looks at what lies there
+                                 const FreeSlot* free_slot, Bin bin, Fault fault, const void* at,
+                                 const char* line) {
+  { G::kMarks } -> std::convertible_to<bool>;  // free slots carry a mark: a late write shows
+  // May_free says no to a slot that is free: it looks at what lies there
+  { G::kProves } -> std::convertible_to<bool>;
   { G::kClaims } -> std::convertible_to<bool>;  // of two strangers that claim a slot one fails
   { G::join(thread) } -> std::same_as<void>;
   { G::on_alloc(slot, bin) } -> std::same_as<void>;        // hot
   { G::may_free(seen, slot, bin) } -> std::same_as<bool>;  // hot; bin is valid, the slot may be anything
   { G::on_free(seen, slot, bin) } -> std::same_as<void>;   // hot; by its owner, after may_free
-  { G::claim(seen, slot, bin) } -> std::same_as<bool>;     // the same by a stranger; false: another was quicker
-  { G::arrive(slot, bin) } -> std::same_as<bool>;          // a claimed slot is back; false: it was freed twice
+  { G::claim(seen, slot, bin) } -> std::same_as<bool>;  // the same by a stranger; false: another was quicker
+  { G::arrive(slot, bin) } -> std::same_as<bool>;       // a claimed slot is back; false: it was freed twice
   { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
-  { G::intact(seen, free_slot) } -> std::same_as<bool>;       // at the boundary: is it still as on_free left it?
+  { G::intact(seen, free_slot) } -> std::same_as<bool>;  // at the boundary: is it still as on_free left it?
   { G::report(fault, at, bin, line) } -> std::same_as<void>;  // returns only if the program is to go on
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fail-fast guard: a free must name the start of a slot (one multiplication) that is not free already (one compare
-// with a secret mark that every free slot carries in its second word). Both are proved at the free itself, before the
-// slot can reach anyone. Used by hz3; costs ten of the 44 instructions of a pair.
-// The mark is a random word of the process: a live block that happens to hold it is as likely as guessing 64 bits.
+// Fail-fast guard: a free must name the start of a slot (one multiplication) that is not free already (one
+// compare with a secret mark that every free slot carries in its second word). Both are proved at the free
+// itself, before the slot can reach anyone. Used by hz3; costs ten of the 44 instructions of a pair. The mark
+// is a random word of the process: a live block that happens to hold it is as likely as guessing 64 bits.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,17 @@ struct FailFast {
   HZ_INLINE static void on_alloc(void* slot, Bin /*bin*/) { static_cast<FreeSlot*>(slot)->mark = 0; }
 
   HZ_INLINE static bool may_free(const PerThread& thread, void* slot, Bin bin) {
-    // The low 16 bits are the offset in the granule; a slot start is also aligned, so that the mark can be read.
+    // The low 16 bits are the offset in the granule; a slot start is also aligned, so that the mark can be
+    // read.
     if (HZ_UNLIKELY(!is_slot_start(bin, offset_in_granule(slot)))) return false;
     return HZ_LIKELY(static_cast<FreeSlot*>(slot)->mark != thread.mark);
   }
   HZ_INLINE static void on_free(const PerThread& thread, void* slot, Bin /*bin*/) {
     static_cast<FreeSlot*>(slot)->mark = thread.mark;
   }
-  HZ_INLINE static bool claim(const PerThread& thread, void* slot, Bin bin) { return on_free(thread, slot, bin), true; }
+  HZ_INLINE static bool claim(const PerThread& thread, void* slot, Bin bin) {
+    return on_free(thread, slot, bin), true;
+  }
   static bool arrive(void*, Bin) { return true; }
 
   static Fault diagnose(const PerThread& thread, void* slot, Bin bin) {
@@ -47,7 +50,9 @@ struct FailFast {
   }
 
  private:
-  HZ_INLINE static unsigned offset_in_granule(const void* p) { return static_cast<std::uint16_t>(address(p)); }
+  HZ_INLINE static unsigned offset_in_granule(const void* p) {
+    return static_cast<std::uint16_t>(address(p));
+  }
 
   static std::uint64_t process_mark() {
     static constinit std::atomic<std::uint64_t> mark{0};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A guard that keeps nothing in user memory: a free must name the start of a slot (one multiplication, at the free
-// itself). A second free in succession is found by the front, any other when the slots return to their span. What a
-// program writes to a block after freeing it cannot hurt the heap, and is not looked for. Used by hakozuna and hz4.
+// A guard that keeps nothing in user memory: a free must name the start of a slot (one multiplication, at the
+// free itself). A second free in succession is found by the front, any other when the slots return to their
+// span. What a program writes to a block after freeing it cannot hurt the heap, and is not looked for. Used
+// by hakozuna and hz4.
 #pragma once
 
 #include "box/guard/report.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one line that tells the user of a bad pointer, and the end of the program if it is to end. Called by every guard.
+// The one line that tells the user of a bad pointer, and the end of the program if it is to end. Called by
+// every guard.
 #pragma once
 
 #include <atomic>

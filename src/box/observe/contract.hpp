@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: what is counted? Events are counted at the boundary and on slow paths, per thread, and summed when somebody
-// asks. Counting never steers behaviour.
+// Role: what is counted? Events are counted at the boundary and on slow paths, per thread, and summed when
+// somebody asks. Counting never steers behaviour.
 #pragma once
 
 #include <concepts>
@@ -34,8 +34,8 @@ enum class Event : unsigned {
 inline constexpr unsigned kEvents = static_cast<unsigned>(Event::kCount);
 
 template <class O>
-concept ObserveContract = requires(typename O::PerThread& thread, const typename O::PerThread& seen, Event event,
-                                   std::uint64_t n, std::uint64_t* sums) {
+concept ObserveContract = requires(typename O::PerThread& thread, const typename O::PerThread& seen,
+                                   Event event, std::uint64_t n, std::uint64_t* sums) {
   { O::count(thread, event, n) } -> std::same_as<void>;  // by the thread itself
   { O::add_to(seen, sums) } -> std::same_as<void>;       // kEvents sums; any thread
 };

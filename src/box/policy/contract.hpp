@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: which capacities and batch sizes do the slow paths use? Asked at refill and flush, never by the hot path.
+// Role: which capacities and batch sizes do the slow paths use? Asked at refill and flush, never by the hot
+// path.
 #pragma once
 
 #include <concepts>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fixed rules: a bin starts with one page of slots, at most sixteen, or 32 lines if slots share lines of the cache:
-// each of sixteen threads may be given one. It doubles each time that it runs empty or full, up to a bound in bytes and
-// in slots; half of it moves at a time. (Slow start as in tcmalloc: who hardly uses a class caches little of it.)
+// Fixed rules: a bin starts with one page of slots, at most sixteen, or 32 lines if slots share lines of the
+// cache: each of sixteen threads may be given one. It doubles each time that it runs empty or full, up to a
+// bound in bytes and in slots; half of it moves at a time. (Slow start as in tcmalloc: who hardly uses a
+// class caches little of it.)
 #pragma once
 
 #include "box/policy/contract.hpp"
@@ -18,7 +19,9 @@ struct Frozen {
     const std::size_t in_lines = bin_size(bin) < kCacheLine ? kFirstLines * kCacheLine / bin_size(bin) : 0;
     return clamp(kPage / bin_size(bin), 1, clamp(in_lines, kFirstSlots, max_capacity(bin)));
   }
-  static unsigned next_capacity(Bin bin, unsigned capacity) { return clamp(2UL * capacity, 2, max_capacity(bin)); }
+  static unsigned next_capacity(Bin bin, unsigned capacity) {
+    return clamp(2UL * capacity, 2, max_capacity(bin));
+  }
   static unsigned refill_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
   static unsigned flush_batch(Bin, unsigned capacity) { return capacity < 2 ? 1 : capacity / 2; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: where are free slots that lie in their spans? A pool knows which spans have some and which are empty, and is
-// where double frees meet at the latest.
+// Role: where are free slots that lie in their spans? A pool knows which spans have some and which are empty,
+// and is where double frees meet at the latest.
 #pragma once
 
 #include <concepts>
@@ -10,8 +10,8 @@
 
 namespace hz {
 
-// Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot is handed
-// out: they were carved now, or the span has changed its owner.
+// Slots taken from one span. The route must learn of the pages [first_page, first_page + pages) before a slot
+// is handed out: they were carved now, or the span has changed its owner.
 struct Taken {
   std::uintptr_t span = 0;  // address of its first granule
   unsigned slots = 0;
@@ -22,13 +22,17 @@ struct Taken {
   bool zeroed = false;  // and they read as zero
 };
 
-// Names the slots that were carved, one after the other. Neighbours in memory do not follow each other if they share a
-// line: of what a thread allocates in a row it may give one to each of several threads, and those would share the line,
-// too. So the span is walked in rows of slots that lie `apart` from each other.
+// Names the slots that were carved, one after the other. Neighbours in memory do not follow each other if
+// they share a line: of what a thread allocates in a row it may give one to each of several threads, and
+// those would share the line, too. So the span is walked in rows of slots that lie `apart` from each other.
 class Carved {
  public:
   Carved(const Taken& taken, std::size_t size, unsigned apart)
-      : span_(taken.span), size_(size), apart_(apart), left_(taken.slots), last_(taken.begin + taken.slots - 1) {
+      : span_(taken.span),
+        size_(size),
+        apart_(apart),
+        left_(taken.slots),
+        last_(taken.begin + taken.slots - 1) {
     enter(taken.begin + (left_ < apart ? left_ : apart) - 1);
   }
   unsigned left() const { return left_; }
@@ -65,22 +69,25 @@ struct Given {
 };
 
 template <class P>
-concept PoolContract = requires(typename P::Global& g, const typename P::Global& seen, Bin bin, unsigned owner,
-                                void** slots, unsigned want, std::uintptr_t span, const Taken& taken, bool zeroed) {
+concept PoolContract = requires(typename P::Global& g, const typename P::Global& seen, Bin bin,
+                                unsigned owner, void** slots, unsigned want, std::uintptr_t span,
+                                const Taken& taken, bool zeroed) {
   { P::kMostOwners } -> std::convertible_to<unsigned>;  // that it tells apart
   { P::kWholePages } -> std::convertible_to<bool>;      // slots below a page are carved by whole pages
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
   { P::open(g, span, span, want) } -> std::same_as<void>;           // arena's base, table, granules
   { P::adopt(g, span, bin, owner, zeroed) } -> std::same_as<void>;  // a new span, nothing carved yet
-  // From one span; no slots if there is none. Those that were free are listed, at most `want`, the first to hand out
-  // last.
+  // From one span; no slots if there is none. Those that were free are listed, at most `want`, the first to
+  // hand out last.
   { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;
   { P::carved(taken, bin) } -> std::same_as<Carved>;
   { P::give(g, bin, slots, want) } -> std::same_as<Given>;  // what is rejected comes to the front of `slots`
-  // How many of the slots, which come to the front, can be out of their spans: carved, not free there, each but once.
+  // How many of the slots, which come to the front, can be out of their spans: carved, not free there, each
+  // but once.
   { P::sift(g, bin, slots, want) } -> std::same_as<unsigned>;
-  { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;  // after one in `Given`; 0: that was the last
-  { P::bin_at(g, span, span) } -> std::same_as<Bin>;                // span, address: of the slot there, 0 if none
+  // After one in `Given`; 0: that was the last
+  { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;
+  { P::bin_at(g, span, span) } -> std::same_as<Bin>;  // span, address: of the slot there, 0 if none
 };
 
 }  // namespace hz

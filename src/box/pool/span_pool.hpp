@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans and the slots that are free in them. A span's descriptor and its bitmap stand in tables beside the arena,
-// one row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a few dozen
-// instructions; no user memory is touched under it.
+// Spans and the slots that are free in them. A span's descriptor and its bitmap stand in tables beside the
+// arena, one row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a
+// few dozen instructions; no user memory is touched under it.
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
 //   free == number of bits in the bitmap      a bit: the slot is free and here
@@ -99,7 +99,8 @@ struct BasicSpanPool {
     return {taken, size, static_cast<unsigned>(apart)};
   }
 
-  // Returns `count` slots of one class to their spans. Those that come to be empty are the caller's, in a list.
+  // Returns `count` slots of one class to their spans. Those that come to be empty are the caller's, in a
+  // list.
   static Given give(Global& g, Bin bin, void** slots, unsigned count) {
     const os::Guarded hold(g.of_bin[bin].lock);
     Given given;
@@ -129,8 +130,8 @@ struct BasicSpanPool {
     return at(g, g.spans[row_of(g, span)].next);
   }
 
-  // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come to the
-  // front; how many. Slots stand as if free while the others are looked at.
+  // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come
+  // to the front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
     const os::Guarded hold(g.of_bin[bin].lock);
     for (unsigned i = 0; i < count;) {
@@ -149,8 +150,8 @@ struct BasicSpanPool {
     return count;
   }
 
-  // In a child that another thread's change was cut off in: the classes whose locks were held count their slots again.
-  // `for_each_row` visits all granules that were ever used.
+  // In a child that another thread's change was cut off in: the classes whose locks were held count their
+  // slots again. `for_each_row` visits all granules that were ever used.
   template <class ForEachRow>
   static void make_whole(Global& g, ForEachRow for_each_row) {
     bool cut[kBins] = {}, any = false;
@@ -198,8 +199,8 @@ struct BasicSpanPool {
     return true;
   }
 
-  // Of the spans that had slots last, one that this owner had before, if there is one: small slots share lines of the
-  // cache and pages with their neighbours.
+  // Of the spans that had slots last, one that this owner had before, if there is one: small slots share
+  // lines of the cache and pages with their neighbours.
   static std::uint32_t pick(const Global& g, Bin bin, unsigned owner) {
     const std::uint32_t first = g.of_bin[bin].first;
     if (bin_size(bin) >= kPage) return first;
@@ -238,8 +239,9 @@ struct BasicSpanPool {
     taken.zeroed = span.zeroed;
   }
 
-  // With kPages, slots below a page are carved by whole pages, so that every slot which starts in a page known to the
-  // route has been handed out. Larger ones one by one while the memory is untouched: the user may never touch it.
+  // With kPages, slots below a page are carved by whole pages, so that every slot which starts in a page
+  // known to the route has been handed out. Larger ones one by one while the memory is untouched: the user
+  // may never touch it.
   static unsigned carve_end(const Span& span, unsigned want) {
     const std::size_t size = bin_size(span.bin);
     const unsigned slots = bin_slots(span.bin);
@@ -250,7 +252,8 @@ struct BasicSpanPool {
       const std::size_t bytes = whole > begin_bytes ? whole : align_up(begin_bytes + 1, kPage);
       end = (bytes + size - 1) / size;
     } else if (size % kCacheLine != 0) {
-      const std::size_t whole = end & ~(kCacheLine / (size & -size) - 1);  // a line for two threads would cost both
+      const std::size_t whole =
+          end & ~(kCacheLine / (size & -size) - 1);  // a line for two threads would cost both
       if (whole > span.carved && end < slots) end = whole;
     }
     return end < slots ? static_cast<unsigned>(end) : slots;
@@ -273,7 +276,8 @@ struct BasicSpanPool {
   static void check(Global& g, std::uint32_t row) {
     if constexpr (kDebug) {
       const Span& span = g.spans[row];
-      hz::check(bits_of(g, row) == span.free && span.free <= span.carved && span.carved <= bin_slots(span.bin));
+      hz::check(bits_of(g, row) == span.free && span.free <= span.carved &&
+                span.carved <= bin_slots(span.bin));
       hz::check(span.listed == (span.free != 0 || span.carved != bin_slots(span.bin)));
     }
   }

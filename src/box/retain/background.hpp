@@ -18,8 +18,8 @@ struct SteadyTicks {
   static constexpr std::size_t kWorthBytes = 4 * kMiB;
 };
 
-// Prompt: a process is small 50 ms after its last thread stood still. On a busy machine a thread may wait for a
-// processor for longer; all of them do not.
+// Prompt: a process is small 50 ms after its last thread stood still. On a busy machine a thread may wait for
+// a processor for longer; all of them do not.
 struct PromptTicks {
   static constexpr unsigned kTickMilliseconds = 8;
   static constexpr unsigned kTidyTicks = 12;

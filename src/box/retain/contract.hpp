@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: what is kept, and when are pages given back? The boundary tells it about every byte that leaves or joins the
-// spans and the shared lists, and asks it two questions: may these slots wait in the exchange, and how much may stay
-// dirty? When nobody crosses the boundary, the purger's tick asks instead.
+// Role: what is kept, and when are pages given back? The boundary tells it about every byte that leaves or
+// joins the spans and the shared lists, and asks it two questions: may these slots wait in the exchange, and
+// how much may stay dirty? When nobody crosses the boundary, the purger's tick asks instead.
 #pragma once
 
 #include <concepts>
@@ -23,8 +23,9 @@ struct Unneeded {
 };
 
 template <class R>
-concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen, typename R::PerThread& t,
-                                  const typename R::PerThread& own, std::size_t bytes, unsigned sharers, bool yes,
+concept RetainContract = requires(typename R::Global& g, const typename R::Global& seen,
+                                  typename R::PerThread& t, const typename R::PerThread& own,
+                                  std::size_t bytes, unsigned sharers, bool yes,
                                   const RetainSettings& settings) {
   { R::set(g, settings) } -> std::same_as<void>;
   { R::set_purger(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
@@ -38,22 +39,25 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::waiting_taken(t, bytes) } -> std::same_as<void>;
   { R::bins_grown(t, bytes) } -> std::same_as<void>;   // thread bins may hold so much more ...
   { R::bins_shrunk(t, bytes) } -> std::same_as<void>;  // ... or less
-  // Around these, and around questions: reads what others folded, if it is time to; folds what was counted, if it is
-  // so much. Of one sharer, always.
+  // Around these, and around questions: reads what others folded, if it is time to; folds what was counted,
+  // if it is so much. Of one sharer, always.
   { R::enter(seen, t, sharers) } -> std::same_as<void>;
   { R::leave(g, t, sharers) } -> std::same_as<void>;
-  { R::fold(g, t) } -> std::same_as<void>;     // whatever it is
-  { R::look(seen, t) } -> std::same_as<void>;  // read at once: before what is dear is done by what was read earlier
-  { R::rest(g, yes) } -> std::same_as<void>;   // time has passed; idle: nobody is at work
-  { R::at_rest(seen) } -> std::same_as<bool>;  // more of it would change nothing
-  { R::may_wait(seen, own, bytes) } -> std::same_as<bool>;      // may slots of that size wait in shared lists?
-  { R::must_go(seen, own) } -> std::same_as<bool>;              // ... so many that even their owner is to lose some
-  { R::dirty_limit(seen, own) } -> std::same_as<std::size_t>;   // purge when free dirty memory exceeds this ...
+  { R::fold(g, t) } -> std::same_as<void>;  // whatever it is
+  // Read at once: before what is dear is done by what was read earlier
+  { R::look(seen, t) } -> std::same_as<void>;
+  { R::rest(g, yes) } -> std::same_as<void>;                // time has passed; idle: nobody is at work
+  { R::at_rest(seen) } -> std::same_as<bool>;               // more of it would change nothing
+  { R::may_wait(seen, own, bytes) } -> std::same_as<bool>;  // may slots of that size wait in shared lists?
+  { R::must_go(seen, own) } -> std::same_as<bool>;  // ... so many that even their owner is to lose some
+  // Purge when free dirty memory exceeds this ...
+  { R::dirty_limit(seen, own) } -> std::same_as<std::size_t>;
   { R::dirty_target(seen, own) } -> std::same_as<std::size_t>;  // ... until it is down to that
   { R::may_purge(seen) } -> std::same_as<bool>;                 // it is not too soon after ...
   { R::purged(g, bytes) } -> std::same_as<void>;                // ... so much was purged
-  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;  // of what waits and so much dirty; at each tick; all idle?
-  { R::emptied(own) } -> std::same_as<bool>;                 // the program holds little of what it held a moment ago
+  // Of what waits and so much dirty; at each tick; all idle?
+  { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;
+  { R::emptied(own) } -> std::same_as<bool>;  // the program holds little of what it held a moment ago
   // Do few slots keep many spans? So many of the bytes that are out are no slots of spans.
   { R::sparse(seen, bytes) } -> std::same_as<bool>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
@@ -68,10 +72,10 @@ concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
   { B::kRetryMilliseconds } -> std::convertible_to<unsigned>;  // after the system refused a thread
   { B::tidies(ticks) } -> std::same_as<bool>;                  // in this tick, although threads are at work?
   { B::worth(bytes) } -> std::same_as<bool>;                   // is a heap that holds so much worth a thread?
-  { B::is_idle(ticks) } -> std::same_as<bool>;                 // a thread that has not moved for so many ticks?
-  { B::is_still(ticks) } -> std::same_as<bool>;                // a process of which no thread has?
-  { B::outgrown(bytes, bytes) } -> std::same_as<bool>;         // the heap has shrunk: are caches from larger days?
-  { B::at_rest(ticks) } -> std::same_as<bool>;                 // so many ticks without work: sleep or end?
+  { B::is_idle(ticks) } -> std::same_as<bool>;          // a thread that has not moved for so many ticks?
+  { B::is_still(ticks) } -> std::same_as<bool>;         // a process of which no thread has?
+  { B::outgrown(bytes, bytes) } -> std::same_as<bool>;  // the heap has shrunk: are caches from larger days?
+  { B::at_rest(ticks) } -> std::same_as<bool>;          // so many ticks without work: sleep or end?
 };
 
 }  // namespace hz

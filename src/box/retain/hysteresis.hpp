@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention follows live bytes: the footprint may stay where the live bytes recently peaked, and a little above, so a
-// busy program whose load swings neither maps nor purges. Called by the boundary only; a few additions a batch.
+// Retention follows live bytes: the footprint may stay where the live bytes recently peaked, and a little
+// above, so a busy program whose load swings neither maps nor purges. Called by the boundary only; a few
+// additions a batch.
 //
-// Each thread counts in a part of its own, and decides by it and by the shared sums as it read them last. A part is
-// folded into the sums when it has changed by a share of recent (kUnfoldedShare, kUnfoldedMost): a few atomics and a
-// coarse clock; and by the purger at each tick. Source of the idea: the Linux kernel's percpu_counter.
+// Each thread counts in a part of its own, and decides by it and by the shared sums as it read them last. A
+// part is folded into the sums when it has changed by a share of recent (kUnfoldedShare, kUnfoldedMost): a
+// few atomics and a coarse clock; and by the purger at each tick. Source of the idea: the Linux kernel's
+// percpu_counter.
 //
 //   live      = out - waiting    (thread bins count as live)
 //   recent    = the highest live in this window of time and the one before
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
-//   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16 (spans give in order)
-//   dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that
-//   unneeded: so much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's last
-//   kLooks
+//   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16 (spans give
+//   in order) dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that unneeded: so
+//   much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's last kLooks
 //             looks, or is there while all threads are idle; it goes
 //
-// That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as it is
-// freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the largest block of up to
-// kMostBlock that was freed: a program turns such blocks over without page faults (the same rule as the C library's
-// dynamic M_TRIM_THRESHOLD). Nor does it give back faster than kBytesPerMicrosecond: whoever frees faster than that
-// never wrote what he had, and would pay for the pages alone; nor, after kTurns times all that it had, faster than
-// kTurningBytesPerMicrosecond, which costs a twentieth of its time. The same holds where live has not come near half of
-// recent for kQuietMilliseconds, with the usual floor.
+// That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as
+// it is freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the
+// largest block of up to kMostBlock that was freed: a program turns such blocks over without page faults (the
+// same rule as the C library's dynamic M_TRIM_THRESHOLD). Nor does it give back faster than
+// kBytesPerMicrosecond: whoever frees faster than that never wrote what he had, and would pay for the pages
+// alone; nor, after kTurns times all that it had, faster than kTurningBytesPerMicrosecond, which costs a
+// twentieth of its time. The same holds where live has not come near half of recent for kQuietMilliseconds,
+// with the usual floor.
 #pragma once
 
 #include <atomic>
@@ -41,7 +43,8 @@ struct UsualFootprint {
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
   static constexpr std::size_t kAloneFloor = kMiB;
   static constexpr std::size_t kBlocks = 2;  // so many of the largest; 0: none
-  // Half of what a core writes to new pages; and what it does that empties itself kTurns times in a row. 0: any.
+  // Half of what a core writes to new pages; and what it does that empties itself kTurns times in a row. 0:
+  // any.
   static constexpr std::size_t kBytesPerMicrosecond = 2560, kTurningBytesPerMicrosecond = 128, kTurns = 12;
 };
 
@@ -72,7 +75,8 @@ struct BasicHysteresis : Footprint {
     void spend(std::uint64_t now, std::size_t bytes, std::size_t saved_up, std::size_t per_microsecond) {
       const std::uint64_t most = saved_up / per_microsecond;
       const std::uint64_t then = spent_until_.load(std::memory_order_relaxed);
-      spent_until_.store((then + most > now ? then : now - most) + bytes / per_microsecond, std::memory_order_relaxed);
+      spent_until_.store((then + most > now ? then : now - most) + bytes / per_microsecond,
+                         std::memory_order_relaxed);
     }
 
    private:
@@ -114,7 +118,9 @@ struct BasicHysteresis : Footprint {
   }
   static void leave(Global& g, PerThread& t, unsigned sharers) {
     const std::ptrdiff_t most = sharers <= 1 ? 0 : t.most;
-    if (!exceeds(t.out, most) && !exceeds(t.waiting, most) && !exceeds(t.bins, most) && !exceeds(t.spans, most)) return;
+    if (!exceeds(t.out, most) && !exceeds(t.waiting, most) && !exceeds(t.bins, most) &&
+        !exceeds(t.spans, most))
+      return;
     add(g, t);
     t.entered = kEntriesPerLook;  // looks when it enters again
     const std::size_t share = recent(g) / kUnfoldedShare / (sharers == 0 ? 1 : sharers);
@@ -128,7 +134,8 @@ struct BasicHysteresis : Footprint {
     t.seen.spans = g.spans.load(std::memory_order_relaxed);
     t.seen.recent = recent(g);
     // Without a purger: a process that never was larger.
-    t.seen.follows = has_purger(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;
+    t.seen.follows =
+        has_purger(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;
   }
   static void fold(Global& g, PerThread& t) {
     add(g, t);
@@ -187,8 +194,8 @@ struct BasicHysteresis : Footprint {
     if (g.looks != 0) return {};
     return {g.least_waiting, g.least_dirty > floor ? g.least_dirty - floor : 0};
   }
-  // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is cached
-  // keeps one of them.
+  // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is
+  // cached keeps one of them.
   static bool emptied(const PerThread& t) {
     const std::size_t now = live(t), was = recent(t), bins = sum(t.seen.bins, t.bins),
                       spans = sum(t.seen.spans, t.spans);
@@ -202,7 +209,9 @@ struct BasicHysteresis : Footprint {
   }
 
   static std::size_t out_bytes(const Global& g) { return sum(g.out.load(std::memory_order_relaxed), 0); }
-  static std::size_t waiting_bytes(const Global& g) { return sum(g.waiting.load(std::memory_order_relaxed), 0); }
+  static std::size_t waiting_bytes(const Global& g) {
+    return sum(g.waiting.load(std::memory_order_relaxed), 0);
+  }
   static std::size_t waiting_bytes(const PerThread& t) { return sum(t.seen.waiting, t.waiting); }
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
@@ -215,7 +224,9 @@ struct BasicHysteresis : Footprint {
   // What threads have counted and not folded: a quarter of recent all together, and so much each.
   static constexpr std::size_t kUnfoldedShare = 4, kUnfoldedMost = kMiB;
 
-  static bool few_in(std::size_t slots, std::size_t spans) { return spans > kFewSpans && slots < spans / kSparse; }
+  static bool few_in(std::size_t slots, std::size_t spans) {
+    return spans > kFewSpans && slots < spans / kSparse;
+  }
   static std::ptrdiff_t signed_of(std::size_t bytes) { return static_cast<std::ptrdiff_t>(bytes); }
   static bool exceeds(std::ptrdiff_t change, std::ptrdiff_t most) { return change > most || -change > most; }
   static void add(std::atomic<std::size_t>& to, std::ptrdiff_t& change) {
@@ -286,7 +297,8 @@ struct BasicHysteresis : Footprint {
     std::uint64_t then = g.began.load(std::memory_order_relaxed);
     if (now - then < Footprint::kWindowMilliseconds) return;
     if (!g.began.compare_exchange_strong(then, now, std::memory_order_relaxed)) return;
-    const bool missed = then != 0 && now - then >= 2 * Footprint::kWindowMilliseconds;  // a window without a look
+    const bool missed =
+        then != 0 && now - then >= 2 * Footprint::kWindowMilliseconds;  // a window without a look
     turn(g, missed ? live(g) : g.high.load(std::memory_order_relaxed));
   }
   static void turn(Global& g, std::size_t before) {

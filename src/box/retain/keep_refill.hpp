@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeepRefill: retention for a process that is to be small. A span that empties in a busy program is kept as it is,
-// dirty and next in turn, instead of being given back and had again; how much of that may stay is the residency budget:
+// KeepRefill: retention for a process that is to be small. A span that empties in a busy program is kept as
+// it is, dirty and next in turn, instead of being given back and had again; how much of that may stay is the
+// residency budget:
 //
 //   free dirty bytes  <=  kFloor + what fell of the recent peak of live bytes          (see hysteresis.hpp)
 //

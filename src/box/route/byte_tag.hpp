@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Route by byte tags: one byte per 64 KiB granule at the arena's start, the class of what starts there, 0 where nothing
-// does. Used by hakozuna. No owner, so a slot belongs to whoever frees it; a cache line of tags covers 4 MiB of heap.
-// The answer of a look-up is the bin as it stands: what has no bin gets one that admits nothing.
+// Route by byte tags: one byte per 64 KiB granule at the arena's start, the class of what starts there, 0
+// where nothing does. Used by hakozuna. No owner, so a slot belongs to whoever frees it; a cache line of tags
+// covers 4 MiB of heap. The answer of a look-up is the bin as it stands: what has no bin gets one that admits
+// nothing.
 #pragma once
 
 #include "box/route/flat_table.hpp"
@@ -10,7 +11,8 @@
 namespace hz {
 
 struct ByteTag : FlatTable<kGranuleShift, std::uint8_t> {
-  using Tag = std::uint64_t;  // a byte of the table, widened: it serves as an index without a further instruction
+  using Tag =
+      std::uint64_t;  // a byte of the table, widened: it serves as an index without a further instruction
 
   static constexpr bool kOwned = false;
   static constexpr unsigned kMostOwners = 0;

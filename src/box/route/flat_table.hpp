@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the routes by flat table share: a table of one word per piece of 1 << kShift bytes, which lies at the start of
-// the arena that it describes, and the tag that names an owner and a bin. A look-up is one subtraction, one compare and
-// one load; the compare keeps it inside of what of the table can be read.
+// What the routes by flat table share: a table of one word per piece of 1 << kShift bytes, which lies at the
+// start of the arena that it describes, and the tag that names an owner and a bin. A look-up is one
+// subtraction, one compare and one load; the compare keeps it inside of what of the table can be read.
 #pragma once
 
 #include <atomic>
@@ -43,13 +43,14 @@ struct FlatTable {
     return read(reinterpret_cast<const std::atomic<Word>*>(base)[piece].load(std::memory_order_relaxed));
   }
 
-  // visit(word, start of its piece), for every piece that has a part in the range. What a visitor stores is ordered by
-  // the block's hand-over to the user.
+  // visit(word, start of its piece), for every piece that has a part in the range. What a visitor stores is
+  // ordered by the block's hand-over to the user.
   template <class Visit>
   static void for_each(Global& g, std::uintptr_t at, std::size_t bytes, Visit visit) {
     const std::uintptr_t base = g.base.get();
     auto* word = reinterpret_cast<std::atomic<Word>*>(base) + ((at - base) >> kShift);
-    for (std::uintptr_t piece = at & ~(kPiece - 1); piece < at + bytes; piece += kPiece) visit(*word++, piece);
+    for (std::uintptr_t piece = at & ~(kPiece - 1); piece < at + bytes; piece += kPiece)
+      visit(*word++, piece);
   }
 };
 

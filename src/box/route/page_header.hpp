@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Route by page headers: masking an address gives its 64 KiB page, and each page has a header of one word that names
-// owner and class, and how far slots of it were handed out. Used by hz4. The headers of all pages stand side by side at
-// the arena's start and not in the pages: one cache line of them serves 512 KiB of heap, a block may fill its page or
-// begin at its start, and no user memory is ever read as a header. The arena's range is compared first, so that a
-// pointer that is not ours is never followed.
+// Route by page headers: masking an address gives its 64 KiB page, and each page has a header of one word
+// that names owner and class, and how far slots of it were handed out. Used by hz4. The headers of all pages
+// stand side by side at the arena's start and not in the pages: one cache line of them serves 512 KiB of
+// heap, a block may fill its page or begin at its start, and no user memory is ever read as a header. The
+// arena's range is compared first, so that a pointer that is not ours is never followed.
 //
 //   header == tag << 16 | reach     reach: the last byte of the page where a known slot may start
 //   header == 0                     nothing here was ever handed out
@@ -29,8 +29,8 @@ struct PageHeader : FlatTable<kGranuleShift, std::uint64_t>, OwnerAndBin {
     });
   }
 
-  // Slots become known from a page's start on, never with a gap. Two threads may bind parts of one page at once, in any
-  // order: the reach only grows, and the owner is either's.
+  // Slots become known from a page's start on, never with a gap. Two threads may bind parts of one page at
+  // once, in any order: the reach only grows, and the owner is either's.
   static void bind(Global& g, std::uintptr_t at, std::size_t bytes, Bin bin, unsigned owner) {
     const std::uintptr_t last = at + bytes - 1;
     for_each(g, at, bytes, [&](std::atomic<Header>& header, std::uintptr_t page) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Route by flat tags: each word of the table is the tag itself, owner and bin, 0 where no slot starts that was ever
-// handed out. As page tags (PTAG32): one 32-bit word per 4 KiB page, 64 bytes of table per granule. Used by hz3.
+// Route by flat tags: each word of the table is the tag itself, owner and bin, 0 where no slot starts that
+// was ever handed out. As page tags (PTAG32): one 32-bit word per 4 KiB page, 64 bytes of table per granule.
+// Used by hz3.
 #pragma once
 
 #include "box/route/flat_table.hpp"

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the arena and the tables beside it lie, and how far they are usable. Called by the arena under its lock; a step
-// costs a system call for the arena and one for each table that needs another page.
+// Where the arena and the tables beside it lie, and how far they are usable. Called by the arena under its
+// lock; a step costs a system call for the arena and one for each table that needs another page.
 //
 //   [ tables of all boxes, the arena's rows ][ the first table | granules ... ]
 //   lowest                                   base              first          rows
 //
-// Addresses are planned for far more than a machine has, and nothing is reserved: a table and the arena are mapped as
-// far as they are used, each at its place. So a process is charged for what it uses, every limit is the system's to
-// enforce, whenever it was set, and others may map what is left. Where the plan is not to be had (sanitizers and small
-// address spaces refuse such addresses) a range is reserved, and made usable in the same steps.
+// Addresses are planned for far more than a machine has, and nothing is reserved: a table and the arena are
+// mapped as far as they are used, each at its place. So a process is charged for what it uses, every limit is
+// the system's to enforce, whenever it was set, and others may map what is left. Where the plan is not to be
+// had (sanitizers and small address spaces refuse such addresses) a range is reserved, and made usable in the
+// same steps.
 //
-// What is used lies in stretches; most processes have one. Another begins where somebody else's mapping is in the way,
-// or where a large alignment would leave a large gap. They are so far apart that no page of a table serves two.
+// What is used lies in stretches; most processes have one. Another begins where somebody else's mapping is in
+// the way, or where a large alignment would leave a large gap. They are so far apart that no page of a table
+// serves two.
 //
 //   rows begin - 1 to ready of a table are usable: a row's neighbours can be read without asking
 //   the first table can be read as far as `covered` says, without a gap; row 0 is never used
@@ -35,8 +37,8 @@ class AddressPlan {
   static constexpr std::size_t kHugePage = 2 * kMiB;  // what x86-64 and most arm64 systems have
 
   static constexpr unsigned kMostTables = 12, kMostStretches = 32;
-  // Steps are multiples of huge pages, for the system gives one only where all of its addresses are usable at the first
-  // touch. The first is small, later ones grow with what is used.
+  // Steps are multiples of huge pages, for the system gives one only where all of its addresses are usable at
+  // the first touch. The first is small, later ones grow with what is used.
   static constexpr std::size_t kStep = kHugePage >> kGranuleShift, kLongestStep = 64 * kMiB >> kGranuleShift;
   static constexpr std::size_t kStepShare = 8;
   // A gap up to here is used as well, and needs no stretch of its own.
@@ -258,8 +260,8 @@ class AddressPlan {
     return Growth::kDone;
   }
 
-  // The first table has no gaps, for any address may be looked up. What lies between stretches can be read only, and so
-  // is not charged.
+  // The first table has no gaps, for any address may be looked up. What lies between stretches can be read
+  // only, and so is not charged.
   bool cover(Stretch& s, std::size_t end) {
     if (end <= s.ready[0]) return true;
     const std::uintptr_t from = s.ready[0] != 0 ? end_at(0, s.ready[0]) : start_of(s, 0), to = end_at(0, end);
@@ -287,14 +289,16 @@ class AddressPlan {
   }
   // The system counts what is reserved; a limit is meant for what is used.
   Growth add_reserved(std::uintptr_t from, std::size_t bytes) {
-    if (committed_ + bytes > os::address_space_limit() || !os::commit(pointer(from), bytes)) return Growth::kRefused;
+    if (committed_ + bytes > os::address_space_limit() || !os::commit(pointer(from), bytes))
+      return Growth::kRefused;
     committed_ += bytes;
     return Growth::kDone;
   }
 
   // No huge page in tables, once there is room for one.
   void keep_small(std::uintptr_t from, std::uintptr_t to) const {
-    if (!reserved_ && align_up(from, kHugePage) + kHugePage <= to) os::forbid_huge_pages(pointer(from), to - from);
+    if (!reserved_ && align_up(from, kHugePage) + kHugePage <= to)
+      os::forbid_huge_pages(pointer(from), to - from);
   }
 
   bool reserved_ = false;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One range of addresses per process, which grows in place and is dealt out in runs of granules; called by the boundary
-// and for huge blocks. One lock; an acquisition is a look-up in a table of free runs by length, dirty ones first,
-// because memory that was touched costs no page fault. Where things lie is told in address_plan.hpp.
+// One range of addresses per process, which grows in place and is dealt out in runs of granules; called by
+// the boundary and for huge blocks. One lock; an acquisition is a look-up in a table of free runs by length,
+// dirty ones first, because memory that was touched costs no page fault. Where things lie is told in
+// address_plan.hpp.
 //
 //   free runs never touch: neighbours are merged at release
 //   a free run's first row holds its length and its number of dirty granules, its last row its length
@@ -10,7 +11,8 @@
 //
 //   held = (reached - clean) granules + tables of `reached`      reached: granules that are or were in use
 //                                                                clean: free granules without pages
-//   Every change of it happens under the lock, and past a limit (memory_limits.hpp) there is no change upwards.
+//   Every change of it happens under the lock, and past a limit (memory_limits.hpp) there is no change
+//   upwards.
 #pragma once
 
 #include <algorithm>
@@ -77,8 +79,8 @@ struct Arena {
     for (;;) {
       std::uint32_t row = g.runs.find(granules, alignment, bias);
       const AddressPlan::Spot spot = row != 0 ? AddressPlan::Spot() : g.plan.spot(granules, alignment);
-      const Room room =
-          row != 0 ? room_for_part(g, row, granules, demand) : room_for(g, fresh_bytes(g, spot, granules), demand);
+      const Room room = row != 0 ? room_for_part(g, row, granules, demand)
+                                 : room_for(g, fresh_bytes(g, spot, granules), demand);
       if (room == Room::kEnough) {
         const bool zeroed = row == 0 || use(g, row, granules) == 0;
         if (row == 0) row = grow(g, granules, alignment);
@@ -96,7 +98,8 @@ struct Arena {
   static bool claim(Global& g, std::uintptr_t start, bool claimed) {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
-    if (!g.plan.in_use(row) || g.runs.head_of(row) != row || g.runs.rows[row].claimed == claimed) return false;
+    if (!g.plan.in_use(row) || g.runs.head_of(row) != row || g.runs.rows[row].claimed == claimed)
+      return false;
     g.runs.rows[row].claimed = claimed;
     return true;
   }
@@ -145,7 +148,9 @@ struct Arena {
     if (!g.lock.lock_within(milliseconds)) return false;
     return g.lock.unlock(), true;
   }
-  static std::size_t dirty_bytes(const Global& g) { return g.dirty.load(std::memory_order_relaxed) << kGranuleShift; }
+  static std::size_t dirty_bytes(const Global& g) {
+    return g.dirty.load(std::memory_order_relaxed) << kGranuleShift;
+  }
   static std::size_t held_bytes(Global& g) {
     const os::Guarded hold(g.lock);
     return held(g);
@@ -154,7 +159,9 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return held(g) <= g.limits.soft;
   }
-  static std::size_t thread_share(const Global& g) { return g.limits.thread_share.load(std::memory_order_relaxed); }
+  static std::size_t thread_share(const Global& g) {
+    return g.limits.thread_share.load(std::memory_order_relaxed);
+  }
   static std::size_t purge(Global& g, std::size_t keep_bytes, std::size_t most_bytes) {
     const os::Guarded hold(g.lock);
     std::size_t purged = 0;
@@ -201,7 +208,8 @@ struct Arena {
     const std::size_t credit = demand.instead_of << kGranuleShift;
     const std::size_t hard = r.hard > MemoryLimits::kNone - credit ? MemoryLimits::kNone : r.hard + credit;
     if (next - dirty_bytes(g) - (g.leaving << kGranuleShift) > hard) return Room::kNone;
-    // Past the soft limit growth is paid with free pages, byte for byte; past the hard one with all that it takes.
+    // Past the soft limit growth is paid with free pages, byte for byte; past the hard one with all that it
+    // takes.
     const bool unpaid = next > hard ? demand.paid != kUnpayable : next > r.soft && demand.paid < more;
     if (unpaid && dirty_bytes(g) != 0) return Room::kAfterPurge;
     if (next > hard) return g.leaving != 0 ? Room::kWhenOthersPurged : Room::kNone;
@@ -209,8 +217,8 @@ struct Arena {
     r.recalled(held(g));
     return Room::kNone;
   }
-  // What room there is for has to be looked for again afterwards: the lock was open. False: there is none. Enough, and
-  // still no place for it: a run may be on its way to the system, and free again soon.
+  // What room there is for has to be looked for again afterwards: the lock was open. False: there is none.
+  // Enough, and still no place for it: a run may be on its way to the system, and free again soon.
   static bool made(Global& g, Room room, Demand& demand) {
     if (room == Room::kNone || (room == Room::kEnough && g.leaving == 0)) return false;
     if (room == Room::kAfterPurge) {
@@ -241,7 +249,8 @@ struct Arena {
       const AddressPlan::Spot spot = g.plan.spot(granules, alignment);
       if (spot.row == 0) return 0;
       const AddressPlan::Growth growth = grow_at(g, spot, granules);
-      if (growth != AddressPlan::Growth::kTaken) return growth == AddressPlan::Growth::kDone ? row_of(spot) : 0;
+      if (growth != AddressPlan::Growth::kTaken)
+        return growth == AddressPlan::Growth::kDone ? row_of(spot) : 0;
     }
   }
   static AddressPlan::Growth grow_at(Global& g, const AddressPlan::Spot& spot, std::size_t granules) {
@@ -259,7 +268,8 @@ struct Arena {
   }
   static std::uint32_t row_of(const AddressPlan::Spot& spot) { return static_cast<std::uint32_t>(spot.row); }
 
-  // The rows behind a run in use, for the run; kNone where caches have to be returned first, too: then it moves.
+  // The rows behind a run in use, for the run; kNone where caches have to be returned first, too: then it
+  // moves.
   static Room extend(Global& g, std::uint32_t next, std::size_t more, const Demand& demand) {
     const RunTable::Row& row = g.runs.rows[next];
     const AddressPlan::Spot spot = g.plan.behind(next, more);
@@ -269,7 +279,8 @@ struct Arena {
     if (g.limits.recall_due(held(g) + bytes)) return Room::kNone;
     const Room room = spot.row != 0 ? room_for(g, bytes, demand) : room_for_part(g, next, more, demand);
     if (room != Room::kEnough) return room;
-    if (spot.row != 0) return grow_at(g, spot, more) == AddressPlan::Growth::kDone ? Room::kEnough : Room::kNone;
+    if (spot.row != 0)
+      return grow_at(g, spot, more) == AddressPlan::Growth::kDone ? Room::kEnough : Room::kNone;
     use(g, next, more);
     return Room::kEnough;
   }
@@ -282,8 +293,8 @@ struct Arena {
     return dirty;
   }
 
-  // Gives back the pages of one free run, or of so many granules of it, which are in use meanwhile: the lock is open
-  // while the system works. How many bytes; 0 if none is dirty, or the system refuses.
+  // Gives back the pages of one free run, or of so many granules of it, which are in use meanwhile: the lock
+  // is open while the system works. How many bytes; 0 if none is dirty, or the system refuses.
   static std::size_t purge_one(Global& g, std::size_t most) {
     const std::uint32_t oldest = g.runs.oldest_dirty();
     if (oldest == 0) return 0;

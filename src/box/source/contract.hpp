@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: where do spans come from? The source deals out runs of granules and takes them back; it alone talks to the
-// operating system about user memory. Free runs it holds are dirty (backed by memory) until purged.
+// Role: where do spans come from? The source deals out runs of granules and takes them back; it alone talks
+// to the operating system about user memory. Free runs it holds are dirty (backed by memory) until purged.
 #pragma once
 
 #include <concepts>
@@ -28,11 +28,12 @@ struct Demand {
   std::size_t paid = 0;        // the source's own note: bytes purged for it
 };
 
-// A table that the source sets aside, one row a granule. The first one is the route's: it begins at the arena's base.
+// A table that the source sets aside, one row a granule. The first one is the route's: it begins at the
+// arena's base.
 struct TableShape {
   std::size_t row_bytes = 0;
-  bool lasts =
-      true;  // its rows are of meaning even where granules are free; else their pages go with those of granules
+  bool lasts = true;  // its rows are of meaning even where granules are free; else their pages go with those
+                      // of granules
   bool counts = false;  // as held, where granules are
 };
 
@@ -42,12 +43,13 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
                                   Demand demand, MemoryLimit soft, MemoryLimit hard, const TableShape* shapes,
                                   unsigned table, unsigned milliseconds, void (*told)(std::size_t)) {
   { S::kMostTables } -> std::convertible_to<unsigned>;
-  { S::open(g, shapes, table) } -> std::same_as<bool>;  // so many tables, which stand side by side but for the first
+  // So many tables, which stand side by side but for the first
+  { S::open(g, shapes, table) } -> std::same_as<bool>;
   { S::base(seen) } -> std::same_as<std::uintptr_t>;
   { S::bytes(seen) } -> std::same_as<std::size_t>;  // addresses from base on that may become ours
   { S::table(seen, table) } -> std::same_as<std::uintptr_t>;
-  // Of the addresses from base on, how many the first table can be asked about: now, and each time that it is more,
-  // before a run lies there. Rows of other tables can be touched where runs are.
+  // Of the addresses from base on, how many the first table can be asked about: now, and each time that it is
+  // more, before a run lies there. Rows of other tables can be touched where runs are.
   { S::tell(g, told) } -> std::same_as<void>;
   { S::limit(g, soft, hard) } -> std::same_as<void>;  // before the first run; without it there is no limit
   // Alignment in granules. Refused past a limit; with `force`, only past the hard one.
@@ -56,24 +58,24 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::claim(g, at, fresh) } -> std::same_as<bool>;
   { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already
   { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
-  {
-    S::note_mapping_boundary(g, at)
-    } -> std::same_as<void>;                      // within a run in use: pages that came from elsewhere begin or end
+  // Within a run in use: pages that came from elsewhere begin or end
+  { S::note_mapping_boundary(g, at) } -> std::same_as<void>;
   { S::in_pieces(g, at) } -> std::same_as<bool>;  // there is such a boundary
-  {
-    S::piece(g, at, bytes)
-    } -> std::same_as<std::size_t>;                     // of the run at `at`, from that offset, to the next boundary
+  // Of the run at `at`, from that offset, to the next boundary
+  { S::piece(g, at, bytes) } -> std::same_as<std::size_t>;
   { S::granules(g, at) } -> std::same_as<std::size_t>;  // of the run that starts at `at`
   { S::start(g, at) } -> std::same_as<std::uintptr_t>;  // of the run in use around `at`, 0 if none
   { S::dirty_bytes(seen) } -> std::same_as<std::size_t>;
-  { S::held_bytes(g) } -> std::same_as<std::size_t>;           // had from the system and not given back
-  { S::has_room(g) } -> std::same_as<bool>;                    // it holds less than any limit that is known
-  { S::thread_share(seen) } -> std::same_as<std::size_t>;      // what a thread may cache in this container at most
-  { S::reached_bytes(g) } -> std::same_as<std::size_t>;        // of the arena, so far
-  { S::answers(g, milliseconds) } -> std::same_as<bool>;       // within that time, also to who may hold its lock
-  { S::purge(g, bytes, bytes) } -> std::same_as<std::size_t>;  // keep so much dirty, purge so much; what was purged
-  { S::free_locks(g) } -> std::same_as<void>;                  // in the child of a fork
-  { S::make_whole(g) } -> std::same_as<void>;                  // the same, if no fork hook was called
+  { S::held_bytes(g) } -> std::same_as<std::size_t>;  // had from the system and not given back
+  { S::has_room(g) } -> std::same_as<bool>;           // it holds less than any limit that is known
+  // What a thread may cache in this container at most
+  { S::thread_share(seen) } -> std::same_as<std::size_t>;
+  { S::reached_bytes(g) } -> std::same_as<std::size_t>;   // of the arena, so far
+  { S::answers(g, milliseconds) } -> std::same_as<bool>;  // within that time, also to who may hold its lock
+  // Keep so much dirty, purge so much; what was purged
+  { S::purge(g, bytes, bytes) } -> std::same_as<std::size_t>;
+  { S::free_locks(g) } -> std::same_as<void>;  // in the child of a fork
+  { S::make_whole(g) } -> std::same_as<void>;  // the same, if no fork hook was called
 };
 
 }  // namespace hz

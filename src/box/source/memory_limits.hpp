@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much the heap may have from the system: the limits in bytes, and when caches have to be returned first. Plain
-// data under the source's lock; knows nothing of runs. Costs one comparison as long as there is room.
+// How much the heap may have from the system: the limits in bytes, and when caches have to be returned first.
+// Plain data under the source's lock; knows nothing of runs. Costs one comparison as long as there is room.
 //
 //   hard     the heap never has more
 //   soft     before the heap grows past it, caches come back: once, and then again whenever it has grown by
-//            soft / kStepShare over the least that it had since (`lowest`), so that a heap that must live beyond its
-//            soft limit does not empty its caches for every span
+//            soft / kStepShare over the least that it had since (`lowest`), so that a heap that must live
+//            beyond its soft limit does not empty its caches for every span
 //
-// The container (control groups) and the memory of the machine are asked for once, when the heap opens: later a program
-// may have forbidden itself to open files.
+// The container (control groups) and the memory of the machine are asked for once, when the heap opens: later
+// a program may have forbidden itself to open files.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,8 @@ namespace hz {
 struct MemoryLimits {
   static constexpr std::size_t kNone = SIZE_MAX;
   static constexpr std::size_t kStepShare = 16;
-  static constexpr unsigned kDefaultSoftPercent = 90;  // of the container's memory, where there is such a limit
+  static constexpr unsigned kDefaultSoftPercent =
+      90;  // of the container's memory, where there is such a limit
   // Of the container's memory, for the caches of as many threads as it has CPUs.
   static constexpr std::size_t kThreadShare = 64;
   static constexpr std::size_t kLeastThreadShare = 256 * kKiB;
@@ -58,7 +59,9 @@ struct MemoryLimits {
   }
 
   // Whether caches have to be returned before the heap has `next` bytes.
-  bool recall_due(std::size_t next) const { return next > soft && next > lowest && next - lowest > soft / kStepShare; }
+  bool recall_due(std::size_t next) const {
+    return next > soft && next > lowest && next - lowest > soft / kStepShare;
+  }
   // They will be; this is what the heap has now.
   void recalled(std::size_t held) { lowest = held; }
   void fell(std::size_t held) {
@@ -72,7 +75,8 @@ struct MemoryLimits {
   }
   static std::size_t default_soft(const os::Container& container) {
     std::size_t memory = container.memory;
-    if (container.memory_high != 0 && (memory == 0 || container.memory_high < memory)) memory = container.memory_high;
+    if (container.memory_high != 0 && (memory == 0 || container.memory_high < memory))
+      memory = container.memory_high;
     return memory == 0 ? kNone : memory / 100 * kDefaultSoftPercent;
   }
   static std::size_t cpus_of(const os::Container& container) {

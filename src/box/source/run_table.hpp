@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arena's book of runs: one row per granule, free runs in lists by length, dirty and clean ones apart. Plain data
-// under the arena's lock; knows nothing of addresses or the operating system.
+// The arena's book of runs: one row per granule, free runs in lists by length, dirty and clean ones apart.
+// Plain data under the arena's lock; knows nothing of addresses or the operating system.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ struct RunTable {
     return kExact + (b - 5) * 4 + static_cast<unsigned>((length >> (b - 2)) & 3);
   }
 
-  // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so that it
-  // starts there; 0 if there is none. It stays in the table until use().
+  // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so
+  // that it starts there; 0 if there is none. It stays in the table until use().
   std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias) {
     List* const tables[] = {dirty_runs, clean_runs};
     for (List* lists : tables) {
@@ -68,7 +68,8 @@ struct RunTable {
     return 0;
   }
 
-  // Takes the first `length` rows of the free run at `row` into use; the rest stays free. How many were dirty.
+  // Takes the first `length` rows of the free run at `row` into use; the rest stays free. How many were
+  // dirty.
   std::size_t use(std::uint32_t row, std::size_t length) {
     if (rows[row].length != length) split(row, length);
     remove(row);
@@ -88,17 +89,20 @@ struct RunTable {
     rows[row].length = static_cast<std::uint32_t>(length);
   }
 
-  // First row of the run in use around `row`, which was used once; 0 if there is none (or `row` lies far inside of a
-  // very long one).
+  // First row of the run in use around `row`, which was used once; 0 if there is none (or `row` lies far
+  // inside of a very long one).
   std::uint32_t head_of(std::uint32_t row) const {
     if (rows[row].state != State::kUsed) return 0;
     const std::uint32_t head = rows[row].head;
-    // The inner rows of free runs are stale, so the head has to agree: in use, a head itself, and long enough.
-    const bool agrees = rows[head].state == State::kUsed && rows[head].head == head && row - head < rows[head].length;
+    // The inner rows of free runs are stale, so the head has to agree: in use, a head itself, and long
+    // enough.
+    const bool agrees =
+        rows[head].state == State::kUsed && rows[head].head == head && row - head < rows[head].length;
     return agrees ? head : 0;
   }
 
-  // Rows in use become free, all of them dirty or none, and merge with free neighbours. The first row of that run.
+  // Rows in use become free, all of them dirty or none, and merge with free neighbours. The first row of that
+  // run.
   std::uint32_t give(std::uint32_t row, std::size_t length, std::size_t dirty) {
     for (std::size_t i = row; i < row + length; ++i) {
       rows[i].is_dirty = dirty != 0;
@@ -123,8 +127,8 @@ struct RunTable {
     return count;
   }
 
-  // Forgets all free runs, in whatever state they are: their rows look as if in use by nobody. The first of two steps;
-  // the second is lose() for all rows that were ever used.
+  // Forgets all free runs, in whatever state they are: their rows look as if in use by nobody. The first of
+  // two steps; the second is lose() for all rows that were ever used.
   void lose_lists() {
     for (unsigned i = 0; i < kLists; ++i) dirty_runs[i] = clean_runs[i] = {};
   }
@@ -142,7 +146,8 @@ struct RunTable {
     return 0;
   }
 
-  // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first row.
+  // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first
+  // row.
   std::uint32_t cut_dirty(std::uint32_t row, std::size_t most) {
     std::size_t clean = 0;
     if (rows[row].dirty != rows[row].length) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of other boxes whose rows mean nothing, and may read as zero, while their granules are free: their pages go
-// back to the system with those of the granules. Called by the arena under its lock; a system call a table when a
-// purged run completes a page of its rows.
+// Tables of other boxes whose rows mean nothing, and may read as zero, while their granules are free: their
+// pages go back to the system with those of the granules. Called by the arena under its lock; a system call a
+// table when a purged run completes a page of its rows.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct SideTables {
   struct Table {
     std::uintptr_t at;
     std::size_t stride;  // bytes of one granule's row
-    bool has_ends;       // the first and the last row of a free run are of meaning, and all where it is not clean
+    bool has_ends;  // the first and the last row of a free run are of meaning, and all where it is not clean
   };
 
   Table tables[kMost] = {};
@@ -28,10 +28,11 @@ struct SideTables {
     tables[count++] = {at, stride, has_ends};
   }
 
-  // Granules from `row` were purged and are part of the free run at `first`, which may be clean as a whole. Of the
-  // pages of table that hold rows of theirs, those go that lie in the run as a whole; where only clean runs count, all
-  // of a run that has become one, because it may have been purged in steps.
-  void purge(std::size_t first, std::size_t run_length, bool clean, std::size_t row, std::size_t length) const {
+  // Granules from `row` were purged and are part of the free run at `first`, which may be clean as a whole.
+  // Of the pages of table that hold rows of theirs, those go that lie in the run as a whole; where only clean
+  // runs count, all of a run that has become one, because it may have been purged in steps.
+  void purge(std::size_t first, std::size_t run_length, bool clean, std::size_t row,
+             std::size_t length) const {
     const std::size_t page = os::page_bytes();
     for (unsigned i = 0; i < count; ++i) {
       const Table& table = tables[i];
