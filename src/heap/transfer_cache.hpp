@@ -30,7 +30,9 @@ struct TransferCache {
   class InMagazine {
    public:
     InMagazine() = default;
-    ~InMagazine() { Exchange::give_empty(S::shelves.exchange, bin_, magazine_); }
+    ~InMagazine() {
+      if (magazine_ != nullptr) Exchange::give_empty(S::shelves.exchange, bin_, magazine_);
+    }
     InMagazine(const InMagazine&) = delete;
     InMagazine& operator=(const InMagazine&) = delete;
 
