@@ -25,7 +25,8 @@ struct ExchangeShape {
         drain_every(run.number("drain_every")),
         final_pairs(run.number("final_pairs")),
         locked_drain(run.mode == Mode::kUpstream),
-        touch(run.touch) {}
+        touch(run.touch),
+        written(run.written) {}
 
   std::uint32_t min_size = 0;
   std::uint32_t max_size = 0;
@@ -35,6 +36,7 @@ struct ExchangeShape {
   std::uint32_t final_pairs = 0;
   bool locked_drain = false;
   bool touch = true;
+  bool written = false;
 };
 
 template <class Allocator>
@@ -88,7 +90,7 @@ class Exchange {
 
   void* allocate(std::size_t size) {
     void* p = checked(Allocator::allocate(size));
-    if (shape_.touch) write_ends(p, size);
+    if (shape_.touch) write(p, size, shape_.written);
     return p;
   }
 

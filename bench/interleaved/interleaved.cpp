@@ -46,6 +46,7 @@ struct alignas(64) InterleavedWorker {
 void run_interleaved(const Run& run, Record& record) {
   const ExchangeShape shape(run);
   const unsigned threads = run.threads;
+  record.written = shape.written;
 
   HarnessMemory memory;
   auto* workers = memory.take<InterleavedWorker>(threads);

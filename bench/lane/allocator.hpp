@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 #include "lane/lane.hpp"
 
@@ -31,6 +32,10 @@ inline void write_ends(void* p, std::size_t size) {
   volatile char* bytes = static_cast<char*>(p);
   bytes[0] = 1;
   bytes[size - 1] = 1;
+}
+// Of a block that was just allocated: its ends, or, `in_full`, all of it.
+inline void write(void* p, std::size_t size, bool in_full) {
+  in_full ? static_cast<void>(std::memset(p, 1, size)) : write_ends(p, size);
 }
 
 }  // namespace hz::bench

@@ -92,6 +92,7 @@ struct Run {
   unsigned threads = 0;
   Mode mode = Mode::kFair;
   bool touch = true;
+  bool written = false;  // blocks are written in full; only lanes that hand blocks over offer it
   std::uint64_t seed = 0x12345678;
   long settle_ms = kSettleMs;  // before memory is read idle, and again before it is read after
 

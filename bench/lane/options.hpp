@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kMaxSettleMs = 3'600'000;
       "lane: %.*s\n"
       "usage: lane --list\n"
       "       lane --lane NAME [--threads N] [--mode fair|upstream] [--iterations N] [--remote PERCENT]\n"
-      "            [--untouched] [--seed N] [--settle MILLISECONDS]\n",
+      "            [--untouched | --written] [--seed N] [--settle MILLISECONDS]\n",
       static_cast<int>(why.size()), why.data());
   std::exit(2);
 }
@@ -49,6 +49,7 @@ struct Options {
   std::optional<std::uint64_t> remote{};
   Mode mode = Mode::kFair;
   bool touch = true;
+  bool written = false;
   std::uint64_t seed = Run{}.seed;
   long settle_ms = kSettleMs;
 };
@@ -87,12 +88,18 @@ inline Run apply(const Options& options) {
           .threads = lane.threads != 0 ? lane.threads : *options.threads,
           .mode = options.mode,
           .touch = options.touch,
+          .written = options.written,
           .seed = options.seed,
           .settle_ms = options.settle_ms};
   Definition& definition = run.lane.definition;
   if (options.iterations) {
     if (!definition.has(run.iterations_key())) usage("this lane has no iterations");
     definition.set(run.iterations_key(), *options.iterations);
+  }
+  if (options.written) {
+    if (!options.touch) usage("--untouched and --written exclude each other");
+    if (!definition.has("remote_percent")) usage("blocks of this lane are not written in full");
+    if (options.mode == Mode::kUpstream) usage("the published programs did not write their blocks in full");
   }
   if (options.remote) {
     if (!definition.has("remote_percent")) usage("this lane has no remote share");
@@ -107,6 +114,10 @@ inline Run parse_options(int argc, char** argv) {
     const std::string_view key = argv[i];
     if (key == "--untouched") {
       options.touch = false;
+      continue;
+    }
+    if (key == "--written") {
+      options.written = true;
       continue;
     }
     if (++i == argc) usage("an option without a value, or an unknown one");

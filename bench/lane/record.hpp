@@ -49,6 +49,7 @@ struct Record {
   double clock_ns = 0;         // of each of these times, what reading the clock costs at least
   bool dirty = false;          // the run measured another workload than its name says
   bool touched = true;         // main sets it from the options; a family that does otherwise says so
+  bool written = false;        // in full, likewise
   long settle_ms = kSettleMs;  // of the run
 
   // Filled by the crew and by main.
@@ -172,6 +173,7 @@ inline void print_record(std::FILE* out, const Run& run, const Record& record) {
   print_definition(out, run.lane.definition);
   std::fputc(',', out);
   print_flag(out, "touched", record.touched);
+  print_flag(out, "written", record.written);
   print_number(out, "settle_ms", static_cast<std::uint64_t>(record.settle_ms));
   print_number(out, "seed", run.seed);
   print_number(out, "ops", record.ops);

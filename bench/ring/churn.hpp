@@ -26,8 +26,8 @@ struct RingShape {
         remote_percent(run.number("remote_percent")),
         slots(run.number("slots")),
         ring(run.number("ring")),
-        touch(run.touch && run.mode == Mode::kFair) {
-  }  // the published programs wrote nothing into their blocks
+        touch(run.touch && run.mode == Mode::kFair),
+        written(run.written) {}  // the published programs wrote nothing into their blocks
 
   std::uint32_t min_size = 0;
   std::uint32_t max_size = 0;
@@ -36,6 +36,7 @@ struct RingShape {
   std::uint32_t slots = 0;
   std::uint32_t ring = 0;
   bool touch = true;
+  bool written = false;
 };
 
 struct Counts {
@@ -86,7 +87,7 @@ class Churn {
       const std::size_t size = shape.min_size + random.below(span);
       if (*slot == nullptr) {
         *slot = checked(Allocator::allocate(size));
-        if (shape.touch) write_ends(*slot, size);
+        if (shape.touch) write(*slot, size, shape.written);
         ++counts.allocated;
         continue;
       }

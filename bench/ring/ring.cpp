@@ -48,6 +48,7 @@ void run_ring(const Run& run, Record& record) {
   const RingShape shape(run);
   const unsigned threads = run.threads;
   record.touched = shape.touch;
+  record.written = shape.written;
 
   HarnessMemory memory;
   auto* workers = memory.take<RingWorker>(threads);

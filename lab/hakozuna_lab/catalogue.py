@@ -84,6 +84,8 @@ def check(catalogue: Catalogue, cell: Cell, record: Mapping[str, Any]) -> None:
         expected["settle_ms"] = cell.settle
     if not cell.touched:
         expected["touched"] = False
+    if cell.written:
+        expected["written"] = True
     for key, value in expected.items():
         if record.get(key) != value:
             raise LabError(f"{cell.id}: mislabelled lane: {key} is {record.get(key)}, expected {value}")

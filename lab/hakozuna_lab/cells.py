@@ -105,7 +105,7 @@ def thread_sweeps(cells: Iterable[CellRows]) -> list[Sweep]:
     for one in cells:
         cell = one.cell
         if cell.kind == "lane" and one.records:
-            key = (cell.name, cell.mode, cell.remote, cell.touched, cell.settle)
+            key = (cell.name, cell.mode, cell.remote, cell.touched, cell.written, cell.settle)
             groups.setdefault(key, {})[cell.threads] = one
     return sweeps(groups.values())
 
@@ -123,6 +123,7 @@ def remote_sweeps(cells: Iterable[CellRows]) -> list[Sweep]:
                 one.cell.mode,
                 one.cell.threads,
                 one.cell.touched,
+                one.cell.written,
                 one.cell.settle,
             )
             groups.setdefault(key, {}).setdefault(definition["remote_percent"], one)

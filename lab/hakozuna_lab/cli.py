@@ -75,6 +75,9 @@ def bench(
         bool, typer.Option("--equal-work", help="more than 2 threads share the iterations of 2")
     ] = False,
     untouched: Annotated[bool, typer.Option("--untouched", help="do not write into the blocks")] = False,
+    written: Annotated[
+        bool, typer.Option("--written", help="write blocks in full (lanes with a share of remote frees)")
+    ] = False,
     settle: Annotated[
         int | None, typer.Option(min=1, help="milliseconds before memory is read idle, and again after (50)")
     ] = None,
@@ -103,6 +106,7 @@ def bench(
         iterations=iterations,
         equal_work=equal_work,
         touched=not untouched,
+        written=written,
         settle=settle,
     )
     request = command.Request(wish, words(lines), words(peers), peer or [], env or [], runs, seed, out)

@@ -155,7 +155,8 @@ def sweep(report: Report, kind: str, label: str, found: Sweep) -> str:
     rest = [f"T{cell.threads}", cell.mode] if kind == "remote" else [cell.mode]
     if kind == "threads" and cell.remote is not None:
         rest.append(f"R{cell.remote}")
-    title = "/".join([found.title, *rest, *([] if cell.touched else ["untouched"])])
+    blocks = ["untouched"] if not cell.touched else ["written"] if cell.written else []
+    title = "/".join([found.title, *rest, *blocks])
     ticks = {float(x): str(x) for x in found.cells}
     figure = plots.curves(title, label, "ops/s", series, report.styles, ticks, log_x=kind == "threads")
     return report.save(figure, f"{kind}-{title}", f"Throughput of {title} by {label}")

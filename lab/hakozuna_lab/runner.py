@@ -83,7 +83,11 @@ def lane_arguments(lanes: Catalogue, cell: Cell, seed: int | None) -> list[str]:
     ):
         if value is not None:
             arguments += [option, str(value)]
-    return arguments if cell.touched else [*arguments, "--untouched"]
+    if not cell.touched:
+        arguments.append("--untouched")
+    if cell.written:
+        arguments.append("--written")
+    return arguments
 
 
 def ending(status: int) -> str:

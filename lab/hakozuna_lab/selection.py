@@ -42,6 +42,7 @@ class Wish:
     iterations: int | None = None
     equal_work: bool = False  # above two threads, the iterations of two shared among all
     touched: bool = True
+    written: bool = False
     settle: int | None = None
 
 
@@ -52,6 +53,8 @@ def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> lis
         raise LabError("--full and --sweep exclude each other")
     if wish.equal_work and wish.iterations:
         raise LabError("--equal-work and --iterations exclude each other")
+    if wish.written and not wish.touched:
+        raise LabError("--written and --untouched exclude each other")
     if wish.quick:
         return [lane_cell(lanes, lane, threads, iterations) for lane, threads, iterations in QUICK]
     program_words = [word for word in wish.words if is_program(word, programs)]
@@ -77,7 +80,17 @@ def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:
         threads = SWEEPS["threads"] if wish.sweep == "threads" else wish.threads or THREADS
         remotes = SWEEPS["remote"] if wish.sweep == "remote" else (None,)
         cells += [
-            Cell("lane", lane.lane, count, mode, remote, iterations(lane, mode, count, wish), wish.touched, wish.settle)
+            Cell(
+                "lane",
+                lane.lane,
+                count,
+                mode,
+                remote,
+                iterations(lane, mode, count, wish),
+                wish.touched,
+                wish.settle,
+                wish.written,
+            )
             for count in ([lane.threads] if lane.threads else threads)
             for mode in (mode for mode in lane.modes if mode in wish.modes)
             for remote in remotes

@@ -25,6 +25,7 @@ class Cell:
     iterations: int | None = None
     touched: bool = True
     settle: int | None = None  # milliseconds before memory is read idle, and after; None: 50
+    written: bool = False  # blocks, in full
 
     @property
     def id(self) -> str:
@@ -35,6 +36,8 @@ class Cell:
             parts.append(f"R{self.remote}")
         if not self.touched:
             parts.append("untouched")
+        if self.written:
+            parts.append("written")
         return "/".join(parts if self.settle is None else [*parts, f"settle{self.settle}"])
 
 

@@ -19,7 +19,8 @@ PROGRAM = sys.argv.pop(1)
 LINE, _, LIBRARY = sys.argv.pop(1).partition("=") if len(sys.argv) > 1 and "=" in sys.argv[1] else ("", "", "")
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "doc/lanes.md"
 KEYS = {
-    "lane", "family", "mode", "threads", "definition", "moments", "touched", "settle_ms", "seed", "ops", "seconds", "ops_per_s",
+    "lane", "family", "mode", "threads", "definition", "moments", "touched", "written", "settle_ms", "seed", "ops",
+    "seconds", "ops_per_s",
     "rss_peak_kib", "rss_idle_kib", "rss_after_kib", "rss_empty_kib", "harness_kib", "stacks_kib", "ring_high_water", "backlog_kib",
     "sends", "fallbacks", "dirty", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
     "cpu_seconds", "allocator", "allocator_file", "flags", "pid",
@@ -173,6 +174,10 @@ class Ring(LaneTest):
         r = self.record("guard_r0", "--remote", "100", "--untouched", "--iterations", "5000")
         self.assertEqual((r["definition"]["remote_percent"], r["touched"]), (100, False))
         self.assertGreater(r["sends"], 0)
+        self.assertFalse(r["written"])
+        for lane in "guard_r0", "small_interleaved_r90":
+            r = self.record(lane, "--written", "--iterations", "5000")
+            self.assertEqual((r["touched"], r["written"]), (True, True))
 
 
 class Interleaved(LaneTest):
@@ -257,7 +262,10 @@ class Options(LaneTest):
         for options in ((), lane, ("--threads", "2"), ("--lane", "nothing", "--threads", "2"), ("--list", "--list"),
                         (*lane, "--threads", "0"), (*lane, "--threads", "2x"), (*lane, "--threads"),
                         (*lane, "--threads", "2", "--mode", "fast"), (*lane, "--threads", "2", "--remote", "101"),
-                        (*lane, "--threads", "2", "--unknown", "1")):
+                        (*lane, "--threads", "2", "--unknown", "1"),
+                        (*lane, "--threads", "2", "--written", "--untouched"),
+                        (*lane, "--threads", "2", "--written", "--mode", "upstream"),
+                        ("--lane", "aligned64k", "--threads", "2", "--written")):
             with self.subTest(options=options):
                 done = start(*options)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -77,6 +77,13 @@ def test_blocks_left_untouched_must_have_been(lane: Path) -> None:
         catalogue.check(catalogue.read(lane), cell, good_record())
 
 
+def test_blocks_written_in_full_must_have_been(lane: Path) -> None:
+    cell = Cell("lane", "guard_r50", 2, "fair", remote=25, iterations=9, written=True)
+    catalogue.check(catalogue.read(lane), cell, good_record() | {"written": True})
+    with pytest.raises(LabError, match="written is None, expected True"):
+        catalogue.check(catalogue.read(lane), cell, good_record())
+
+
 def test_memory_read_at_the_wrong_moment_is_an_error(lane: Path) -> None:
     late = good_record() | {"moments": ["empty", "start", "end", "after", "idle"]}
     with pytest.raises(LabError, match="moments is "):

@@ -26,6 +26,7 @@ parser = argparse.ArgumentParser()
 for name, kind in (("lane", str), ("threads", int), ("mode", str), ("iterations", int), ("remote", int), ("seed", int)):
     parser.add_argument("--" + name, type=kind)
 parser.add_argument("--untouched", action="store_true")
+parser.add_argument("--written", action="store_true")
 parser.add_argument("--list", action="store_true")
 args = parser.parse_args()
 if args.list:
@@ -45,8 +46,9 @@ for key, value in (("iterations", args.iterations), ("remote_percent", args.remo
         definition[key] = value
 library = os.environ.get("LD_PRELOAD", {libc!r})
 record = dict(lane=lane["lane"], family=lane["family"], mode=args.mode, threads=lane["threads"] or args.threads,
-              definition=definition, touched=not args.untouched, seed=args.seed or 1, ops=2000, seconds=0.001,
-              ops_per_s=2e6, rss_peak_kib=5120, rss_idle_kib=3072, rss_after_kib=1536, harness_kib=1024, dirty=False,
+              definition=definition, touched=not args.untouched, written=args.written, seed=args.seed or 1,
+              ops=2000, seconds=0.001, ops_per_s=2e6, rss_peak_kib=5120, rss_idle_kib=3072, rss_after_kib=1536,
+              harness_kib=1024, dirty=False,
               moments=["empty", "start", "end", "idle", "after"],
               allocator_file=library, flags="made up", retain=os.environ.get("HZ_RETAIN"))
 record.update(json.loads(os.environ.get("FAKE", "{{}}")))

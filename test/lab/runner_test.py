@@ -24,6 +24,8 @@ def test_arguments(runner: Runner) -> None:
     cell = Cell("lane", "guard_r50", 16, "upstream", remote=0, iterations=9, touched=False)
     arguments = "--lane guard_r50 --mode upstream --threads 16 --iterations 9 --remote 0 --seed 5 --untouched"
     assert lane_arguments(runner.lanes, cell, 5) == arguments.split()
+    written = Cell("lane", "guard_r50", 2, "fair", written=True)
+    assert lane_arguments(runner.lanes, written, None)[-1] == "--written"
     settled = Cell("lane", "solo", 1, "fair", settle=1000)
     assert lane_arguments(runner.lanes, settled, None) == ["--lane", "solo", "--mode", "fair", "--settle", "1000"]
     assert lane_arguments(runner.lanes, Cell("lane", "solo", 1, "fair"), None) == ["--lane", "solo", "--mode", "fair"]

@@ -113,7 +113,12 @@ def test_the_map_knows_files_and_the_program() -> None:
 
 
 def test_frames_are_those_of_the_allocator() -> None:
-    pairs = ["std::atomic<int>::load()", "atomic:1", "hz::TransferCache<hz::X>::put(int)", "transfer_cache.hpp:54 (discriminator 2)"]
+    pairs = [
+        "std::atomic<int>::load()",
+        "atomic:1",
+        "hz::TransferCache<hz::X>::put(int)",
+        "transfer_cache.hpp:54 (discriminator 2)",
+    ]
     assert scale.frames(pairs) == "TransferCache::put transfer_cache.hpp:54"
 
 

@@ -40,6 +40,9 @@ def test_lanes(lane: Path) -> None:
         "main_r50/T3/upstream/untouched",
         "main_r90/T3/fair/untouched",
     ]
+    assert ids(lane, Wish(("main_r90",), threads=(3,), written=True)) == ["main_r90/T3/fair/written"]
+    with pytest.raises(LabError, match="exclude each other"):
+        ids(lane, Wish(("main_r90",), written=True, touched=False))
     with pytest.raises(LabError, match="none of these lanes has mode upstream"):
         ids(lane, Wish(("solo",), modes=("upstream",)))
 

@@ -62,5 +62,6 @@ def test_ids_of_cells() -> None:
     assert CELL.id == "guard_r50/T2/fair"
     assert Cell("lane", "main_r50", 16, "fair", remote=25, iterations=9).id == "main_r50/T16/fair/R25"
     assert Cell("lane", "main_r50", 16, "fair", touched=False).id == "main_r50/T16/fair/untouched"
+    assert Cell("lane", "main_r50", 16, "fair", written=True).id == "main_r50/T16/fair/written"
     assert Cell("lane", "main_r50", 16, "fair", settle=1000).id == "main_r50/T16/fair/settle1000"
     assert Cell("program", "redis/set").id == "redis/set"
