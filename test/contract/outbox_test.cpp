@@ -159,6 +159,32 @@ TYPED_TEST(OutboxContract, WhatIsSentIsFoundByItsOwnerAlone) {
   EXPECT_EQ(10u, this->Collect(1, 4, 40).size());
 }
 
+// Of three owners the second one has no thread.
+struct ThreeOwners {
+  static unsigned end() { return 3; }
+  static unsigned threads(unsigned owner) { return owner == 1 ? 0 : 1; }
+};
+
+TYPED_TEST(OutboxContract, WhatWaitsForAnOwnerWithoutAThreadServesWhoeverAsks) {
+  using R = TypeParam;
+  Slots slots(30);
+  this->Send({1, 3}, slots, 0, 10);
+  this->Send({2, 3}, slots, 10, 10);
+  this->Send({1, 4}, slots, 20, 10);
+  ThreeOwners owners;
+  std::set<std::size_t> found;
+  for (int looks = 0; looks < 100; ++looks) {
+    BufferOf<typename R::Bundle> buffer;
+    typename R::Bundle some = buffer.empty();
+    const unsigned sent = R::steal(*this->global_, owners, 3, 4, false, some);
+    EXPECT_EQ(sent, some.count) << "all of them were deferred";
+    for (void* slot : Listed(some)) ASSERT_TRUE(found.insert(slots.IndexOf(slot)).second);
+  }
+  ASSERT_EQ(10u, found.size());
+  EXPECT_EQ(9u, *found.rbegin());
+  EXPECT_EQ(10u, this->Collect(2, 3, 40).size());
+}
+
 TYPED_TEST(OutboxContract, ThreadsLoseNothingAndGetNothingTwice) {
   const unsigned owner = this->kOwners - 1;
   for (hz::Bin bin : {hz::Bin{1}, hz::scan_bin(64)}) {

@@ -95,8 +95,10 @@ struct MessageBatch : MagazineDepot<Line> {
   static bool waits(Global& g, unsigned owner, Bin bin) {
     return arrived(g, owner, bin) || Depot::waits(g, owner, bin);
   }
+  // From inboxes alone: the depot is everybody's, and was asked before.
   static unsigned steal(Global& g, auto& owners, Bin bin, unsigned want, bool anybodys, SlotArray& out) {
-    return g.stealing.template steal<MessageBatch>(g, owners, bin, want, anybodys, out);
+    g.stealing.ask(owners, anybodys, [&](unsigned owner) { return collect(g, owner, bin, want, out) != 0; });
+    return out.count;
   }
   static unsigned collect(Global& g, unsigned owner, Bin bin, unsigned want, SlotArray& out) {
     if (want == 0 || !arrived(g, owner, bin)) return 0;

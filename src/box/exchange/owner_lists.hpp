@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/free_list.hpp"
+#include "box/exchange/contract.hpp"
 #include "box/exchange/stealing.hpp"
 
 namespace hz {
@@ -37,7 +38,13 @@ struct OwnerLists : WithoutOwners {
     return !g.sent[owner].of_bin[bin].empty() || !g.kept[owner].of_bin[bin].empty();
   }
   static unsigned steal(Global& g, auto& owners, Bin bin, unsigned want, bool /*anybodys*/, Chain& out) {
-    return g.stealing.template steal<OwnerLists>(g, owners, bin, want, false, out);
+    unsigned sent = 0;
+    g.stealing.ask(owners, false, [&](unsigned owner) {
+      sent = collect(g, owner, bin, want, out);
+      if (out.count == 0) take(g, owner, bin, want, out);
+      return out.count != 0;
+    });
+    return sent;
   }
   static std::size_t metadata_bytes(const Global&) { return 0; }
   static void shrink(Global&, unsigned /*owners*/) {}

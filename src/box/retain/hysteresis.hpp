@@ -43,8 +43,8 @@ struct UsualFootprint {
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
   static constexpr std::size_t kAloneFloor = kMiB;
   static constexpr std::size_t kBlocks = 2;  // so many of the largest; 0: none
-  // Half of what a core writes to new pages; and what it does that empties itself kTurns times in a row. 0:
-  // any.
+  // Half of what a core writes to new pages, 0: any; and the rate for a program that has emptied itself
+  // kTurns times in a row.
   static constexpr std::size_t kBytesPerMicrosecond = 2560, kTurningBytesPerMicrosecond = 128, kTurns = 12;
 };
 
@@ -68,28 +68,39 @@ struct BasicHysteresis : Footprint {
     } seen;
   };
 
-  // Bytes that come with time, at a rate, up to so many that are saved up. (A token bucket.)
-  class Allowance {
+  // How often all that the program had was given back, less what the time since then allows. A program that
+  // grows has turned no oftener for it.
+  class Turns {
    public:
-    bool is_left(std::uint64_t now) const { return now >= spent_until_.load(std::memory_order_relaxed); }
-    void spend(std::uint64_t now, std::size_t bytes, std::size_t saved_up, std::size_t per_microsecond) {
-      const std::uint64_t most = saved_up / per_microsecond;
-      const std::uint64_t then = spent_until_.load(std::memory_order_relaxed);
-      spent_until_.store((then + most > now ? then : now - most) + bytes / per_microsecond,
-                         std::memory_order_relaxed);
+    bool are_few(std::uint64_t now, std::size_t peak) const {
+      return at(now, peak) <= Footprint::kTurns * kOne;
+    }
+    void add(std::uint64_t now, std::size_t peak, std::size_t bytes) {
+      turns_.store(at(now, peak) + bytes * kOne / (peak + 1), std::memory_order_relaxed);
+      at_.store(now, std::memory_order_relaxed);
     }
 
    private:
-    std::atomic<std::uint64_t> spent_until_{0};  // microseconds
+    static constexpr std::uint64_t kOne = 1024, kLongest = std::uint64_t{1} << 42;  // microseconds
+
+    std::uint64_t at(std::uint64_t now, std::size_t peak) const {
+      const std::uint64_t passed = now - at_.load(std::memory_order_relaxed);
+      const std::uint64_t turns = turns_.load(std::memory_order_relaxed);
+      if (passed > kLongest) return 0;
+      const std::uint64_t allowed = passed * Footprint::kTurningBytesPerMicrosecond * kOne / (peak + 1);
+      return turns > allowed ? turns - allowed : 0;
+    }
+    std::atomic<std::uint64_t> turns_{0}, at_{0};
   };
 
   struct Global {
     // Settings, and what seldom changes: every crossing reads them.
     alignas(kCacheLine) std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
     std::atomic<std::size_t> floor{Footprint::kFloor}, alone_floor{Footprint::kAloneFloor};
-    std::atomic<std::size_t> largest{0};  // block that was freed
-    std::atomic<bool> has_purger{false};  // at work
-    Allowance written, turned;            // to purge; while there is none
+    std::atomic<std::size_t> largest{0};             // block that was freed
+    std::atomic<bool> has_purger{false};             // at work
+    std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
+    Turns turned;                                    // likewise
     // Sums, and what they were.
     alignas(kCacheLine) std::atomic<std::size_t> out{0};
     std::atomic<std::size_t> waiting{0}, bins{0}, peak{0};
@@ -173,15 +184,18 @@ struct BasicHysteresis : Footprint {
   static bool may_purge(const Global& g) {
     if (Footprint::kBytesPerMicrosecond == 0 || has_purger(g)) return true;
     const std::uint64_t now = os::microseconds();
-    return g.written.is_left(now) && g.turned.is_left(now);
+    return now >= g.purge_not_before.load(std::memory_order_relaxed) && g.turned.are_few(now, peak_bytes(g));
   }
   static void purged(Global& g, std::size_t bytes) {
     if constexpr (Footprint::kBytesPerMicrosecond != 0) {
       if (has_purger(g)) return;
       // All that the program had may go at once, if it had it for as long as that takes.
-      const std::uint64_t now = os::microseconds();
-      g.written.spend(now, bytes, peak_bytes(g), Footprint::kBytesPerMicrosecond);
-      g.turned.spend(now, bytes, peak_bytes(g) * Footprint::kTurns, Footprint::kTurningBytesPerMicrosecond);
+      const std::uint64_t now = os::microseconds(), most = peak_bytes(g) / Footprint::kBytesPerMicrosecond;
+      const std::uint64_t then = g.purge_not_before.load(std::memory_order_relaxed);
+      g.purge_not_before.store(
+          (then + most > now ? then : now - most) + bytes / Footprint::kBytesPerMicrosecond,
+          std::memory_order_relaxed);
+      g.turned.add(now, peak_bytes(g), bytes);
     }
   }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
@@ -218,7 +232,7 @@ struct BasicHysteresis : Footprint {
  private:
   // Without a purger; who does so again and again keeps what is put back all the same.
   static bool empties_itself(const Global& g, const PerThread& t) {
-    return !has_purger(g) && emptied(t) && g.turned.is_left(os::microseconds());
+    return !has_purger(g) && emptied(t) && g.turned.are_few(os::microseconds(), peak_bytes(g));
   }
   static constexpr unsigned kEntriesPerLook = 16;
   // What threads have counted and not folded: a quarter of recent all together, and so much each.
