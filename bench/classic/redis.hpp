@@ -6,11 +6,9 @@
 //   SET     a new value is formatted, put under a random key, and the old one freed
 //   GET     the value of a random key is copied into a reply, which is then freed
 //   LPUSH   a new value is formatted and put in front of the list, in a node of its own; a list of `list`
-//   values is
-//           deleted before
+//           values is deleted before
 //   LPOP    the first value of the list is copied into a reply, which is then freed, and so are value and
-//   node; a list
-//           found empty is first filled with `list` / 2 values
+//           node; a list found empty is first filled with `list` / 2 values
 // Run by the classic family, and by a unit test with an allocator that keeps books.
 #pragma once
 

@@ -4,10 +4,10 @@
 // of a fixed distribution of sizes and freed partly in the order of allocation, partly in reverse. An
 // iteration is one sweep:
 //   fill     sizes min..max, then min..max/2, then min..max/3, ... and at last min: size s comes max / s
-//   times free     of each three neighbours in the array the first ones in the order of allocation, then the
-//   second ones in
-//            reverse order; the third ones (`last_third`) either live until their place is filled again
-//            (sh6bench), or are freed by the next thread (sh8bench)
+//            times
+//   free     of each three neighbours in the array the first ones in the order of allocation, then the second
+//            ones in reverse order; the third ones (`last_third`) either live until their place is filled
+//            again (sh6bench), or are freed by the next thread (sh8bench)
 // Run by the classic family, and by a unit test with an allocator that keeps books.
 #pragma once
 

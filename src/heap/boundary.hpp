@@ -5,8 +5,7 @@
 // the thread's lock held.
 //
 //   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> lists that
-//   nobody owns
-//            -> a new span
+//            nobody owns -> a new span
 //   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
 

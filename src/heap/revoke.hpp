@@ -6,9 +6,11 @@
 //
 //   here   1  with the thread's lock: make it see `empty`
 //          2  barrier: from here on it may finish the one hot operation that it is in; all else meets the
-//          lock 3  exchange the head of every list for null 4  barrier: that operation has seen the list or
-//          will see none 5  a list is ours if its length and the owner's count agree; at most one does not:
-//          it stays unresolved
+//             lock
+//          3  exchange the head of every list for null
+//          4  barrier: that operation has seen the list or will see none
+//          5  a list is ours if its length and the owner's count agree; at most one does not: it stays
+//             unresolved
 //   owner  the next slow path takes the lock and makes its state whole again (Threads::reattach)
 //
 // The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the

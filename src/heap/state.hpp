@@ -4,12 +4,10 @@
 // Everything is constant-initialised, because the dynamic loader calls malloc before any constructor runs.
 //
 //   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns
-//   nothing, so
-//              that every operation falls into its slow path (not born yet, dead, revoked, or operations are
-//              being counted)
+//              nothing, so that every operation falls into its slow path (not born yet, dead, revoked, or
+//              operations are being counted)
 //   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no
-//   memory, or
-//              null before birth
+//              memory, or null before birth
 //
 // Lock order: threads -> one thread's lock -> that of `shared`, or of `purger_state` -> pool -> source.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Line hz3, scale lane: lookup first. Every free finds class and owner in one page tag; owners get their
-// slots back through a lock-free stash; a thread's state stays within 8 KiB. For programs whose threads
+// slots back through lock-free lists; a thread's state stays within 8 KiB. For programs whose threads
 // mostly free what they allocate, at any number of threads.
 #pragma once
 

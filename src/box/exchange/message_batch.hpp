@@ -8,7 +8,7 @@
 //
 //   inbox.fresh    magazines of any class, sent and not looked at
 //   adopted[bin]   magazines of one class that the owner has taken in; under `lock`, read as a hint without
-//   it
+//                  it
 #pragma once
 
 #include "base/plain_word.hpp"

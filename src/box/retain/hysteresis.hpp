@@ -13,10 +13,11 @@
 //   recent    = the highest live in this window of time and the one before
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
-//   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16 (spans give
-//   in order) dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that unneeded: so
-//   much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's last kLooks
-//             looks, or is there while all threads are idle; it goes
+//   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16, for
+//             spans give them in order
+//   dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that
+//   unneeded: so much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's
+//             last kLooks looks, or is there while all threads are idle; it goes
 //
 // That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as
 // it is freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the

@@ -11,8 +11,7 @@
 //
 //   held = (reached - clean) granules + tables of `reached`      reached: granules that are or were in use
 //                                                                clean: free granules without pages
-//   Every change of it happens under the lock, and past a limit (memory_limits.hpp) there is no change
-//   upwards.
+//   Every change of it happens under the lock; past a limit (memory_limits.hpp) none goes upwards.
 #pragma once
 
 #include <algorithm>
