@@ -181,6 +181,25 @@ TEST(Hysteresis, WhoEmptiesItselfADozenTimesInARowIsHeldOffThen) {
   EXPECT_TRUE(Hysteresis::may_purge(g)) << "later";
 }
 
+// What it did in its smaller days is little beside what it has now.
+TEST(Hysteresis, WhoHasGrownMayGiveBackAllOfItWhateverItTurnedOverBefore) {
+  Alone<Hysteresis> g;
+  constexpr std::size_t kBefore = 4 * kMiB, kNow = 256 * kMiB;
+  g.slots_out(kBefore);
+  g.slots_returned(kBefore, 64);
+  for (unsigned times = 0; times < 100 && Hysteresis::may_purge(g); ++times) {
+    Hysteresis::purged(g, kBefore);
+    std::this_thread::sleep_for(std::chrono::microseconds(kBefore / Hysteresis::kBytesPerMicrosecond + 500));
+  }
+  g.slots_out(kNow);
+  std::this_thread::sleep_for(std::chrono::microseconds(kNow / Hysteresis::kBytesPerMicrosecond));
+  g.slots_returned(kNow, 64);
+  for (unsigned part = 0; part < 8; ++part) {
+    EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
+    Hysteresis::purged(g, kNow / 8);
+  }
+}
+
 TEST(Hysteresis, WaitingSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   Alone<Hysteresis> g;
   Hysteresis::set_purger(g, true);

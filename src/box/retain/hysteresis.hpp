@@ -69,29 +69,24 @@ struct BasicHysteresis : Footprint {
     } seen;
   };
 
-  // How often all that the program had was given back, less what the time since then allows. A program that
-  // grows has turned no oftener for it.
-  class Turns {
+  // Bytes that were given back, less what the time since then allows. Whether they are many is asked of what
+  // the program ever had by then: one that grows has turned less of it over.
+  class Turned {
    public:
-    bool are_few(std::uint64_t now, std::size_t peak) const {
-      return at(now, peak) <= Footprint::kTurns * kOne;
-    }
-    void add(std::uint64_t now, std::size_t peak, std::size_t bytes) {
-      turns_.store(at(now, peak) + bytes * kOne / (peak + 1), std::memory_order_relaxed);
+    bool is_little(std::uint64_t now, std::size_t peak) const { return at(now) <= Footprint::kTurns * peak; }
+    void add(std::uint64_t now, std::size_t bytes) {
+      bytes_.store(at(now) + bytes, std::memory_order_relaxed);
       at_.store(now, std::memory_order_relaxed);
     }
 
    private:
-    static constexpr std::uint64_t kOne = 1024, kLongest = std::uint64_t{1} << 42;  // microseconds
-
-    std::uint64_t at(std::uint64_t now, std::size_t peak) const {
+    std::uint64_t at(std::uint64_t now) const {
       const std::uint64_t passed = now - at_.load(std::memory_order_relaxed);
-      const std::uint64_t turns = turns_.load(std::memory_order_relaxed);
-      if (passed > kLongest) return 0;
-      const std::uint64_t allowed = passed * Footprint::kTurningBytesPerMicrosecond * kOne / (peak + 1);
-      return turns > allowed ? turns - allowed : 0;
+      const std::uint64_t bytes = bytes_.load(std::memory_order_relaxed);
+      const std::uint64_t allowed = passed * Footprint::kTurningBytesPerMicrosecond;
+      return bytes > allowed ? bytes - allowed : 0;
     }
-    std::atomic<std::uint64_t> turns_{0}, at_{0};
+    std::atomic<std::uint64_t> bytes_{0}, at_{0};  // microseconds
   };
 
   struct Global {
@@ -101,7 +96,7 @@ struct BasicHysteresis : Footprint {
     std::atomic<std::size_t> largest{0};             // block that was freed
     std::atomic<bool> has_purger{false};             // at work
     std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
-    Turns turned;                                    // likewise
+    Turned turned;                                   // likewise
     // Sums, and what they were.
     alignas(kCacheLine) std::atomic<std::size_t> out{0};
     std::atomic<std::size_t> waiting{0}, bins{0}, peak{0};
@@ -185,7 +180,8 @@ struct BasicHysteresis : Footprint {
   static bool may_purge(const Global& g) {
     if (Footprint::kBytesPerMicrosecond == 0 || has_purger(g)) return true;
     const std::uint64_t now = os::microseconds();
-    return now >= g.purge_not_before.load(std::memory_order_relaxed) && g.turned.are_few(now, peak_bytes(g));
+    return now >= g.purge_not_before.load(std::memory_order_relaxed) &&
+           g.turned.is_little(now, peak_bytes(g));
   }
   static void purged(Global& g, std::size_t bytes) {
     if constexpr (Footprint::kBytesPerMicrosecond != 0) {
@@ -196,7 +192,7 @@ struct BasicHysteresis : Footprint {
       g.purge_not_before.store(
           (then + most > now ? then : now - most) + bytes / Footprint::kBytesPerMicrosecond,
           std::memory_order_relaxed);
-      g.turned.add(now, peak_bytes(g), bytes);
+      g.turned.add(now, bytes);
     }
   }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
@@ -233,7 +229,7 @@ struct BasicHysteresis : Footprint {
  private:
   // Without a purger; who does so again and again keeps what is put back all the same.
   static bool empties_itself(const Global& g, const PerThread& t) {
-    return !has_purger(g) && emptied(t) && g.turned.are_few(os::microseconds(), peak_bytes(g));
+    return !has_purger(g) && emptied(t) && g.turned.is_little(os::microseconds(), peak_bytes(g));
   }
   static constexpr unsigned kEntriesPerLook = 16;
   // What threads have counted and not folded: a quarter of recent all together, and so much each.
