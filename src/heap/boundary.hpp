@@ -147,14 +147,14 @@ struct Boundary {
       auto* full = Front::exchanges(t.front, bin) ? Transfer::take_magazine(t, bin) : nullptr;
       if (full == nullptr) return false;
       t.took(full->count * bin_size(bin));
-      Transfer::give_empty(bin, Front::exchange(t.front, bin, full));
+      Exchange::give_empty(Front::exchange(t.front, bin, full));
       return true;
     }
     return false;
   }
   static bool give_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
-      auto* empty = Front::exchanges(t.front, bin) ? Transfer::take_empty(bin) : nullptr;
+      auto* empty = Front::exchanges(t.front, bin) ? Exchange::take_empty() : nullptr;
       if (empty == nullptr) return false;
       auto* full = Front::exchange(t.front, bin, empty);
       if (full != nullptr) t.gave(full->count * bin_size(bin));

@@ -82,7 +82,7 @@ struct Revocation {
       if (spare == nullptr) return;
       t.taken_back += spare->count * bin_size(bin);
       Spans::put_back(t, bin, {spare->slots, spare->count});
-      TransferCache<Line>::give_empty(bin, spare);
+      Line::Exchange::give_empty(spare);
     }
   }
 

@@ -31,14 +31,14 @@ struct TransferCache {
    public:
     InMagazine() = default;
     ~InMagazine() {
-      if (magazine_ != nullptr) Exchange::give_empty(S::shelves.exchange, bin_, magazine_);
+      Exchange::give_empty(magazine_);
     }
     InMagazine(const InMagazine&) = delete;
     InMagazine& operator=(const InMagazine&) = delete;
 
     // Nothing yet, with room for so many as `at_most` says after it.
-    Bundle empty(Bin bin) {
-      if (magazine_ == nullptr) magazine_ = Exchange::take_empty(S::shelves.exchange, bin_ = bin);
+    Bundle empty() {
+      if (magazine_ == nullptr) magazine_ = Exchange::take_empty();
       return {magazine_ != nullptr ? magazine_->slots : &single_, 0};
     }
     unsigned at_most(unsigned n) const {
@@ -48,12 +48,11 @@ struct TransferCache {
 
    private:
     typename Front::Magazine* magazine_ = nullptr;
-    Bin bin_ = 1;
     void* single_ = nullptr;
   };
   // A list needs no place.
   struct InList {
-    static Bundle empty(Bin) { return {}; }
+    static Bundle empty() { return {}; }
     static unsigned at_most(unsigned n) { return n; }
   };
 
@@ -105,17 +104,12 @@ struct TransferCache {
       magazine->count = slots.count;
       Retain::waiting_added(t.retain, slots.count * bin_size(bin));
       return slots.count != 0 ? Exchange::give(S::shelves.exchange, bin, magazine)
-                              : give_empty(bin, magazine);
+                              : Exchange::give_empty(magazine);
     }
     Spans::put_back(t, bin, slots);
-    give_empty(bin, magazine);
+    Exchange::give_empty(magazine);
     trim(t);
   }
-  static auto* take_empty(Bin bin) { return Exchange::take_empty(S::shelves.exchange, bin); }
-  static void give_empty(Bin bin, auto* magazine) {
-    Exchange::give_empty(S::shelves.exchange, bin, magazine);
-  }
-
   static void own(const Thread& t, Bin bin, const Bundle& slots) {
     if constexpr (Exchange::kUntold)
       for (unsigned i = 0; Exchange::moves_span(bin) && i < slots.count; ++i) own(t, bin, slots.slots[i]);
@@ -186,7 +180,7 @@ struct TransferCache {
   HZ_SLOW static bool pass_on(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
     bool all_wait = true;
     while (most != 0 && Exchange::waits(S::shelves.exchange, owner, bin)) {
-      Bundle bundle = scratch.empty(bin);
+      Bundle bundle = scratch.empty();
       collect(t, owner, bin, scratch.at_most(most), bundle);
       if (bundle.count == 0) break;
       most = bundle.count < most ? most - bundle.count : 0;
@@ -250,7 +244,7 @@ struct TransferCache {
   // A batch, or as much of it as lies in a magazine; how many went.
   static unsigned put_back_some(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned most) {
     if (!Exchange::waits(S::shelves.exchange, owner, bin)) return 0;
-    Bundle bundle = scratch.empty(bin);
+    Bundle bundle = scratch.empty();
     take(t, owner, bin, scratch.at_most(most), bundle);
     const unsigned count = bundle.count;
     Spans::put_back(t, bin, bundle);

@@ -2,11 +2,13 @@
 //
 // Magazines: arrays of slots of one class, in which slots lie where nothing is written into free slots. They
 // make up the longer bins of threads, and change hands whole; messages between threads are magazines, too. An
-// empty one costs a lock; memory for them comes from the system by the granule, and a store keeps one granule
-// that nobody uses. Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
+// empty one costs the lock of its processor's store, which keeps a few for whoever needs the next one there;
+// memory for them comes from the system by the granule, and a store keeps one granule that nobody uses.
+// Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 
 #include <atomic>
+#include <utility>
 
 #include "base/free_list.hpp"
 #include "base/units.hpp"
@@ -32,10 +34,16 @@ template <unsigned kMost>
 class MagazineStore {
  public:
   using Magazine = os::Magazine<kMost>;
+  static constexpr unsigned kKept = 32;
 
   // An empty one; nullptr if there is no memory.
   Magazine* take() {
     const Guarded hold(lock_);
+    if (Magazine* const kept = kept_) {
+      kept_ = kept->following();
+      --kept_count_;
+      return kept;
+    }
     if (partial_ == nullptr && !more()) return nullptr;
     Chunk& chunk = *partial_;
     if (&chunk == unused_) unused_ = nullptr;
@@ -44,6 +52,25 @@ class MagazineStore {
     ++chunk.used;
     if (!chunk.has_room()) unlink(chunk);
     return magazine;
+  }
+
+  // Of a list, as many as it still has room for, whatever stores they came from, for the next ones to take;
+  // the others.
+  Magazine* keep(Magazine* first) {
+    const Guarded hold(lock_);
+    while (first != nullptr && kept_count_ < kKept) {
+      Magazine* const kept = std::exchange(first, first->following());
+      kept->follow_with(kept_);
+      kept_ = kept;
+      ++kept_count_;
+    }
+    return first;
+  }
+  // All that it kept.
+  Magazine* take_kept() {
+    const Guarded hold(lock_);
+    kept_count_ = 0;
+    return std::exchange(kept_, nullptr);
   }
 
   // A list of them, or none; each to the store that it came from.
@@ -62,9 +89,13 @@ class MagazineStore {
     unused_ = nullptr;
   }
 
-  // In a child that another thread's change was cut off in: chunks with room are lost.
+  // In a child that another thread's change was cut off in: chunks with room are lost,
+  // and what it kept.
   void make_whole() {
-    if (lock_.reset()) partial_ = unused_ = nullptr;
+    if (!lock_.reset()) return;
+    partial_ = unused_ = nullptr;
+    kept_ = nullptr;
+    kept_count_ = 0;
   }
 
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -128,6 +159,8 @@ class MagazineStore {
   }
 
   alignas(64) Lock lock_;
+  unsigned kept_count_ = 0;
+  Magazine* kept_ = nullptr;
   Chunk* partial_ = nullptr;  // those with room
   Chunk* unused_ = nullptr;   // one of them of which no magazine is in use
   std::atomic<std::size_t> bytes_{0};
@@ -142,11 +175,19 @@ class Magazines {
   using Magazine = typename Store::Magazine;
 
   // nullptr if there is no memory.
-  static Magazine* take() { return stores_[current_cpu() % kStores].take(); }
-  // A list, or none.
-  static void give(Magazine* first) { Store::give(first); }
+  static Magazine* take() { return here().take(); }
+  // One, or none.
+  static void give(Magazine* magazine) {
+    if (magazine == nullptr) return;
+    magazine->follow_with(nullptr);
+    give_list(magazine);
+  }
+  static void give_list(Magazine* first) {
+    if (first != nullptr) Store::give(here().keep(first));
+  }
 
   static void shrink() {
+    for (Store& store : stores_) Store::give(store.take_kept());
     for (Store& store : stores_) store.shrink();
   }
   static std::size_t bytes() {
@@ -160,7 +201,8 @@ class Magazines {
   }
 
  private:
-  static constexpr unsigned kStores = 16;  // on machines with more processors some share one
+  static constexpr unsigned kStores = 64;  // on machines with more processors some share one
+  static Store& here() { return stores_[current_cpu() % kStores]; }
   static inline constinit Store stores_[kStores];
 };
 

@@ -92,7 +92,7 @@ TEST(ExchangeOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
   EXPECT_EQ(nullptr, Depot::take(*global, 7));
   Depot::Magazine* given[2];
   for (unsigned i = 0; i < 2; ++i) {
-    given[i] = Depot::take_empty(*global, 7);
+    given[i] = Depot::take_empty();
     ASSERT_NE(nullptr, given[i]);
     ASSERT_EQ(0u, given[i]->count);
     while (given[i]->count != Depot::Magazine::kSlots) given[i]->slots[given[i]->count++] = slots[i];
@@ -104,12 +104,12 @@ TEST(ExchangeOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
   EXPECT_EQ(nullptr, Depot::take(*global, 7));
   for (auto* magazine : given) {
     EXPECT_EQ(Depot::Magazine::kSlots, magazine->count);
-    Depot::give_empty(*global, 7, magazine);
+    Depot::give_empty(magazine);
   }
   // However full it was when it was given back.
-  Depot::Magazine* empty = Depot::take_empty(*global, 7);
+  Depot::Magazine* empty = Depot::take_empty();
   EXPECT_EQ(0u, empty->count);
-  Depot::give_empty(*global, 7, empty);
+  Depot::give_empty(empty);
   Depot::shrink(*global, 1);
   EXPECT_EQ(before, Depot::metadata_bytes(*global));
 }

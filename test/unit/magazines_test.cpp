@@ -54,6 +54,34 @@ TEST(MagazineStore, EachGoesToTheStoreThatItCameFrom) {
   }
 }
 
+TEST(MagazineStore, KeepsAFewOfAnyStoreForTheNextOnes) {
+  static Store stores[2];
+  std::set<Store::Magazine*> given;
+  Store::Magazine* list = nullptr;
+  for (unsigned i = 0; i < Store::kKept + 3; ++i) {
+    Store::Magazine* const magazine = stores[0].take();
+    given.insert(magazine);
+    magazine->follow_with(list);
+    list = magazine;
+  }
+  unsigned left = 0;
+  list = stores[1].keep(list);
+  for (auto* magazine = list; magazine != nullptr; magazine = magazine->following()) ++left;
+  EXPECT_EQ(3u, left);
+  Store::give(list);
+  for (unsigned i = 0; i < Store::kKept; ++i) {
+    Store::Magazine* const magazine = stores[1].take();
+    ASSERT_EQ(1u, given.erase(magazine)) << "one of those, and once";
+    ASSERT_EQ(0u, stores[1].bytes());
+    magazine->follow_with(nullptr);
+    ASSERT_EQ(nullptr, stores[1].keep(magazine));
+    ASSERT_EQ(magazine, stores[1].take());
+    GiveBack(magazine);
+  }
+  stores[0].shrink();
+  EXPECT_EQ(0u, stores[0].bytes());
+}
+
 TEST(MagazineStore, InAnyOrderOfReturning) {
   static Store store;
   std::mt19937 random(3);

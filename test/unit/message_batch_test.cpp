@@ -115,34 +115,35 @@ TEST(MessageBatch, AMissAdoptsTheInboxWhole) {
   EXPECT_EQ(10u, Collect(*g, 5, 3, 40).size());
 }
 
+// Each processor's store may keep one granule.
+constexpr std::size_t kKept = 16 * hz::kGranule;
+constexpr int kRounds = 10'000;
+static_assert(kRounds * sizeof(Batch::Magazine) > 4 * kKept, "a leak has to show");
+
 TEST(MessageBatch, AParcelThatIsNotSentLeavesItsMagazineToTheNextOne) {
   const auto g = std::make_unique<Batch::Global>();
   Slots slots(20);
-  Send(*g, 3, 3, 1, slots, 0, 1);
-  ASSERT_EQ(1u, Collect(*g, 3, 1, 9).size());
-  ASSERT_EQ(1u, g->inboxes.find(3)->spares);
-  const auto t = std::make_unique<Batch::PerThread>();
-  for (unsigned i = 0; i < 20; ++i) Batch::defer(*t, 9, 1 + i, slots[i]);
-  {
+  const std::size_t before = Batch::Empty::bytes();
+  for (int round = 0; round < kRounds; ++round) {
+    const auto t = std::make_unique<Batch::PerThread>();
+    for (unsigned i = 0; i < 20; ++i) Batch::defer(*t, 9, 1 + i, slots[i]);
     Batch::Drain outbox(*g, *t, 3, true);
     std::set<void**> places;
     for (Parcel parcel; outbox.next(parcel);) places.insert(parcel.slots.slots);
-    EXPECT_EQ(1u, places.size());
-    EXPECT_EQ(0u, g->inboxes.find(3)->spares);
+    ASSERT_EQ(1u, places.size());
   }
-  EXPECT_EQ(1u, g->inboxes.find(3)->spares) << "and comes back";
+  EXPECT_LE(Batch::Empty::bytes(), before + kKept) << "and gives it back in the end";
 }
 
 TEST(MessageBatch, MessagesArePackedIntoMagazinesThatWereReceived) {
   const auto g = std::make_unique<Batch::Global>();
   Slots slots(10);
   const std::size_t before = Batch::Empty::bytes();
-  for (int round = 0; round < 10'000; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     Send(*g, 1, 1, 1, slots, 0, 10);
     ASSERT_EQ(10u, Collect(*g, 1, 1, 40).size());
-    ASSERT_EQ(1u, g->inboxes.find(1)->spares) << "kept, and used by the next message";
   }
-  EXPECT_LE(Batch::Empty::bytes(), before + hz::kGranule);
+  EXPECT_LE(Batch::Empty::bytes(), before + kKept);
 }
 
 TEST(MessageBatch, OwnersWithoutLimit) {

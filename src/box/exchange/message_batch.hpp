@@ -26,14 +26,11 @@ struct MessageBatch : MagazineDepot<Line> {
 
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr unsigned kEntries = Line::kBatchEntries;
-  static constexpr unsigned kSpares = 32;
 
   struct Inbox {
     alignas(64) SharedList fresh;
     alignas(64) os::Lock lock;
     std::atomic<Magazine*> adopted[kBins];
-    Magazine* spare;  // empty, for the owner's own messages; under `lock`
-    unsigned spares;
   };
   struct Global : Depot::Global {
     os::GrowingTable<Inbox, kOwners> inboxes;
@@ -109,21 +106,10 @@ struct MessageBatch : MagazineDepot<Line> {
       if (inbox->adopted[bin].load(std::memory_order_relaxed) == nullptr) adopt(*inbox);
       emptied = unpack(*inbox, bin, want, out);
     }
-    Empty::give(emptied);
+    Empty::give_list(emptied);
     return out.count;
   }
 
-  static void shrink(Global& g, unsigned owners) {
-    for (unsigned owner = 0; owner < owners; ++owner) {
-      Inbox* inbox = g.inboxes.find(owner);
-      if (inbox == nullptr) continue;
-      const os::Guarded hold(inbox->lock);
-      Empty::give(inbox->spare);
-      inbox->spare = nullptr;
-      inbox->spares = 0;
-    }
-    Depot::shrink(g, owners);
-  }
   // In a child that another thread's change was cut off in: what an owner had taken in is lost, if it was
   // that.
   static void make_whole(Global& g, unsigned owners) {
@@ -133,8 +119,6 @@ struct MessageBatch : MagazineDepot<Line> {
       if (inbox == nullptr || !inbox->lock.reset()) continue;
       for (std::atomic<Magazine*>& magazines : inbox->adopted)
         magazines.store(nullptr, std::memory_order_relaxed);
-      inbox->spare = nullptr;
-      inbox->spares = 0;
     }
   }
   static std::size_t metadata_bytes(const Global& g) {
@@ -146,15 +130,15 @@ struct MessageBatch : MagazineDepot<Line> {
   // be sent.
   class Drain {
    public:
-    Drain(Global& g, PerThread& thread, unsigned sender, bool /*everything: a batch is drained whole*/)
-        : g_(g), thread_(thread), sender_(sender) {
+    Drain(Global& g, PerThread& thread, unsigned /*sender*/, bool /*everything: a batch is drained whole*/)
+        : g_(g), thread_(thread) {
       for (unsigned i = 0; i < thread.count; ++i) {
         Link& head = heads_[row_of(thread.places[i])];
         thread.links[i] = head;
         head = static_cast<Link>(i + 1);
       }
     }
-    ~Drain() { keep_empty(g_, sender_, magazine_); }
+    ~Drain() { Empty::give(magazine_); }
     Drain(const Drain&) = delete;
     Drain& operator=(const Drain&) = delete;
 
@@ -191,7 +175,7 @@ struct MessageBatch : MagazineDepot<Line> {
     void take_place(Place place, Parcel<SlotArray>& out) {
       out.owner = place >> kBinBits;
       out.bin = place & kBinMask;
-      if (magazine_ == nullptr) magazine_ = empty_magazine(g_, sender_);
+      if (magazine_ == nullptr) magazine_ = Empty::take();
       void** const slots = magazine_ != nullptr ? magazine_->slots : &single_;
       const unsigned most = magazine_ != nullptr ? Magazine::kSlots : 1;
       unsigned count = 0;
@@ -209,7 +193,7 @@ struct MessageBatch : MagazineDepot<Line> {
 
     Global& g_;
     PerThread& thread_;
-    unsigned sender_, row_ = 0;
+    unsigned row_ = 0;
     Magazine* magazine_ = nullptr;  // what the parcel lies in
     void* single_ = nullptr;
     Link heads_[kRows] = {};
@@ -232,50 +216,20 @@ struct MessageBatch : MagazineDepot<Line> {
     }
   }
 
-  // At most `want` slots; the magazines that it emptied and that are too many to keep.
+  // At most `want` slots; the magazines that it emptied.
   static Magazine* unpack(Inbox& inbox, Bin bin, unsigned want, SlotArray& out) {
-    Magazine* too_many = nullptr;
+    Magazine* emptied = nullptr;
     Magazine* magazine = inbox.adopted[bin].load(std::memory_order_relaxed);
     while (magazine != nullptr && out.count < want) {
       out.draw(want, magazine->slots, magazine->count);
       if (magazine->count != 0) break;
       Magazine* next = magazine->following();
-      Magazine*& list = inbox.spares < kSpares ? inbox.spare : too_many;
-      if (inbox.spares < kSpares) ++inbox.spares;
-      magazine->follow_with(list);
-      list = magazine;
+      magazine->follow_with(emptied);
+      emptied = magazine;
       magazine = next;
     }
     inbox.adopted[bin].store(magazine, std::memory_order_relaxed);
-    return too_many;
-  }
-
-  // From what the sender has received, so that those who send as much as they get meet nobody.
-  static Magazine* empty_magazine(Global& g, unsigned sender) {
-    Inbox* own = g.inboxes.find(sender);
-    if (own != nullptr) {
-      const os::Guarded hold(own->lock);
-      if (Magazine* magazine = own->spare) {
-        own->spare = magazine->following();
-        --own->spares;
-        return magazine;
-      }
-    }
-    return Empty::take();
-  }
-  static void keep_empty(Global& g, unsigned owner, Magazine* magazine) {
-    if (magazine == nullptr) return;
-    magazine->follow_with(nullptr);
-    if (Inbox* own = g.inboxes.find(owner)) {
-      const os::Guarded hold(own->lock);
-      if (own->spares < kSpares) {
-        magazine->follow_with(own->spare);
-        own->spare = magazine;
-        ++own->spares;
-        return;
-      }
-    }
-    Empty::give(magazine);
+    return emptied;
   }
 };
 

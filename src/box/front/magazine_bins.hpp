@@ -313,16 +313,12 @@ struct MagazineBins {
   }
   static void drop_unneeded(PerThread& t, Bin bin) {
     if (t.spare[bin] != nullptr && t.spare_count[bin].peek() == 0 && capacity(t, bin) < kMost)
-      give_back(take_spare(t, bin));
+      Empty::give(take_spare(t, bin));
     if (has_grown(t, bin) && capacity(t, bin) <= kShortSlots && length(t, bin) <= kShortSlots) {
       Magazine* const magazine = t.loaded[bin].peek();
       move(t, bin, nullptr);
-      give_back(magazine);
+      Empty::give(magazine);
     }
-  }
-  static void give_back(Magazine* magazine) {
-    magazine->follow_with(nullptr);
-    Empty::give(magazine);
   }
 
   // `count` slots are in it; those at hand, `spare` of them, become the spare ones.
