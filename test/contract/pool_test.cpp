@@ -287,11 +287,14 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
     all += steps;
     return wrong;
   };
-  EXPECT_EQ(0u, give(3)) << "of full spans";
-  in_hand.resize(2);
-  EXPECT_EQ(0u, ForkAfterEachInstruction([&] { TypeParam::take(*this->pool_, bin, 0, this->slots_, 2); },
-                                         in_child, steps));
-  all += steps;
+  EXPECT_EQ(0u, give(6)) << "of full spans";
+  for (const unsigned owner : {0U, 7U}) {  // who has spans, and who has none
+    in_hand.resize(in_hand.size() + 2);
+    EXPECT_EQ(0u, ForkAfterEachInstruction(
+                      [&] { TypeParam::take(*this->pool_, bin, owner, this->slots_, 2); }, in_child, steps))
+        << owner;
+    all += steps;
+  }
   in_hand.clear();
   empties = true;
   EXPECT_EQ(0u, give(held.size()));

@@ -38,7 +38,8 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
 
   bool Listed(std::uint32_t row, Bin bin) const {
     std::uint32_t previous = 0;
-    for (std::uint32_t at = pool_->of_bin[bin].first; at != 0; at = pool_->spans[at].next) {
+    const auto& shelf = pool_->shards[pool_->spans[row].owner % SpanPool::kShards].of_bin[bin];
+    for (std::uint32_t at = shelf.first; at != 0; at = pool_->spans[at].next) {
       EXPECT_EQ(previous, pool_->spans[at].previous);
       if (at == row) return true;
       previous = at;
@@ -196,12 +197,12 @@ TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
   span.free = 4;
   span.next = span.previous = 1;
   pool_->spans[2].listed = false;
-  pool_->of_bin[bin].first = 3;
-  pool_->of_bin[bin].lock.lock();
+  pool_->shards[0].of_bin[bin].first = 3;
+  pool_->shards[0].of_bin[bin].lock.lock();
   SpanPool::make_whole(*pool_, [](auto visit) {
     for (std::uint32_t row = 1; row < kGranules; ++row) visit(row);
   });
-  EXPECT_TRUE(pool_->of_bin[bin].lock.try_lock()) << "it is free";
+  EXPECT_TRUE(pool_->shards[0].of_bin[bin].lock.try_lock()) << "it is free";
   for (std::uint32_t row = 1; row <= 3; ++row) ExpectInvariants(row, bin);
   ExpectInvariants(4, other);
 }
@@ -241,6 +242,28 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
         << hz::bin_size(bin);
     EXPECT_EQ(7u, pool_->spans[row].owner);
   }
+}
+
+TEST_F(SpanPoolTest, ASpanStandsOnTheShelfOfWhoTookFromItLast) {
+  const Bin bin = hz::scan_bin(500);
+  const auto of = [&](unsigned owner) {
+    return pool_->shards[owner % SpanPool::kShards].of_bin[bin].first.load();
+  };
+  SpanPool::adopt(*pool_, SpanAt(1), bin, 3, true);
+  SpanPool::adopt(*pool_, SpanAt(2), bin, 4, true);
+  EXPECT_EQ(SpanAt(2), TakeListed<SpanPool>(*pool_, bin, 4, slots_, 2).span) << "its own comes first";
+  EXPECT_EQ(1u, of(3));
+  const unsigned taken = TakeListed<SpanPool>(*pool_, bin, 5, slots_, 2).slots;
+  ASSERT_GE(taken, 1u) << "another one's before there is a new span";
+  EXPECT_EQ(0u, of(3));
+  EXPECT_EQ(1u, of(5));
+  while (of(5) != 0) TakeListed<SpanPool>(*pool_, bin, 5, slots_ + taken, 2);
+  ExpectInvariants(1, bin);
+  std::vector<std::uintptr_t> emptied;
+  ASSERT_EQ(1u, GiveListed<SpanPool>(*pool_, bin, slots_, 1, emptied).kept);
+  EXPECT_EQ(1u, of(5)) << "where its slots return to, whoever gives them";
+  ExpectInvariants(1, bin);
+  ExpectInvariants(2, bin);
 }
 
 TEST_F(SpanPoolTest, SixteenLinesAreHandedOutLineByLine) {

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Spans and the slots that are free in them. A span's descriptor and its bitmap stand in tables beside the
-// arena, one row per granule, so no byte of it lies in or beside user memory. One lock per class, held for a
-// few dozen instructions; no user memory is touched under it.
+// arena, one row per granule, so no byte of it lies in or beside user memory. A shelf for each class and some
+// of the owners, with a lock that is held for a few dozen instructions; no user memory is touched under it.
+// An owner takes from its own shelf, and moves a span there from another one before there is a new span.
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
 //   free == number of bits in the bitmap      a bit: the slot is free and here
-//   in the list of its class  <=>  free > 0 or carved < slots
+//   in the list of its shelf  <=>  free > 0 or carved < slots
+//   its shelf is that of its owner; both change with the locks of both shelves held
 //   free == carved            =>  nobody holds a slot: the span leaves the pool
 #pragma once
+
+#include <atomic>
+#include <utility>
 
 #include "base/slot_bits.hpp"
 #include "box/pool/contract.hpp"
@@ -22,16 +27,16 @@ struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, free;
-    std::uint32_t owner : 22;  // kOwnerBits: as many as there can be threads
-    std::uint32_t bin : 8;
-    bool listed : 1, zeroed : 1;
+    std::atomic<std::uint32_t> owner;  // read without a lock, to find the shelf
+    std::uint8_t bin;
+    bool listed, zeroed;
   };
 
-  static constexpr unsigned kOwnerBits = 22;
-  static constexpr std::uint32_t kMostOwners = 1U << kOwnerBits;
+  static constexpr std::uint32_t kMostOwners = 1U << 22;  // as many as there can be threads
+  static constexpr unsigned kShards = 16;
   static constexpr bool kWholePages = kPages;
   static_assert(kBins <= (1U << 8));
-  static_assert(sizeof(Span) == 16);
+  static_assert(sizeof(Span) == 20);
 
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4;
@@ -44,12 +49,17 @@ struct BasicSpanPool {
     std::uintptr_t base = 0;
     Span* spans = nullptr;
     Bits bits;
-    struct alignas(64) Shelf {
+    struct alignas(32) Shelf {
       os::Lock lock;
-      std::uint32_t first = 0;
+      std::atomic<std::uint32_t> first{0};  // granule number; written with the lock, else a hint
     };
-    Shelf of_bin[kBins];
+    struct alignas(64) Shard {
+      Shelf of_bin[kBins];
+    };
+    Shard shards[kShards];
+    alignas(64) std::atomic<std::uint32_t> used{0};  // a bit for each shard that ever had a span, set before
   };
+  using Shelf = typename Global::Shelf;
 
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
     g.base = base;
@@ -58,38 +68,35 @@ struct BasicSpanPool {
   }
 
   static void adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed) {
-    const os::Guarded hold(g.of_bin[bin].lock);
+    note_use(g, owner);
+    const os::Guarded hold(shelf(g, owner, bin).lock);
     const std::uint32_t row = row_of(g, span);
-    g.spans[row] = {};
+    clear(g.spans[row]);
     g.spans[row].bin = static_cast<std::uint8_t>(bin);
-    g.spans[row].owner = owner & (kMostOwners - 1);
+    set_owner(g.spans[row], owner);
     g.spans[row].zeroed = zeroed;
     link(g, row);
   }
 
   // At least one slot. At most `want`, but with kPages a page is always carved whole.
   static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
-    const os::Guarded hold(g.of_bin[bin].lock);
-    Taken taken;
-    const std::uint32_t row = pick(g, bin, owner);
-    if (row == 0) return taken;
-    Span& span = g.spans[row];
-    taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
-    const bool rebind = span.owner != owner && span.carved != 0;
-    span.owner = owner & (kMostOwners - 1);
-    if (span.free != 0) {
-      take_home(g, row, taken, out, want);
-    } else {
-      carve(span, taken, want);
+    Shelf& own = shelf(g, owner, bin);
+    {
+      const os::Guarded hold(own.lock);
+      if (const std::uint32_t row = pick(g, own, bin, owner)) return take_from(g, row, owner, out, want);
     }
-    taken.end = span.carved * bin_size(bin);
-    if (rebind) {
-      taken.first_page = 0;
-      taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(bin) >> kPageShift) + 1;
+    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
+      Shelf& other = g.shards[__builtin_ctz(left)].of_bin[bin];
+      if (&other == &own || first(other) == 0) continue;
+      const os::Guarded lower((&own < &other ? own : other).lock);
+      const os::Guarded upper((&own < &other ? other : own).lock);
+      const std::uint32_t row = first(other);
+      if (row == 0) continue;
+      note_use(g, owner);
+      unlink(g, row);
+      return take_from(g, row, owner, out, want);
     }
-    if (span.free == 0 && span.carved == bin_slots(bin)) unlink(g, row);
-    check(g, row);
-    return taken;
+    return {};
   }
 
   // Slots below a line of the cache are not handed out in a row.
@@ -102,27 +109,28 @@ struct BasicSpanPool {
   // Returns `count` slots of one class to their spans. Those that come to be empty are the caller's, in a
   // list.
   static Given give(Global& g, Bin bin, void** slots, unsigned count) {
-    const os::Guarded hold(g.of_bin[bin].lock);
     Given given;
     std::uint32_t emptied = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      const std::uint32_t row = row_of(g, address(slots[i]));
-      Span& span = g.spans[row];
-      if (!set_bit(g, bin, slots[i])) {
-        slots[given.rejected++] = slots[i];
-        continue;
+    by_shelf(g, bin, slots, count, [&](void** some, unsigned n) {
+      for (unsigned i = 0; i < n; ++i) {
+        if (!set_bit(g, bin, some[i])) {
+          slots[given.rejected++] = some[i];
+          continue;
+        }
+        const std::uint32_t row = row_of(g, address(some[i]));
+        Span& span = g.spans[row];
+        ++given.kept;
+        if (++span.free == span.carved) {
+          if (span.listed) unlink(g, row);
+          remove(g, row);
+          span.next = emptied;
+          emptied = row;
+        } else {
+          if (!span.listed) link(g, row);
+          check(g, row);
+        }
       }
-      ++given.kept;
-      if (++span.free == span.carved) {
-        if (span.listed) unlink(g, row);
-        remove(g, row);
-        span.next = emptied;
-        emptied = row;
-      } else {
-        if (!span.listed) link(g, row);
-        check(g, row);
-      }
-    }
+    });
     given.emptied = at(g, emptied);
     return given;
   }
@@ -133,21 +141,17 @@ struct BasicSpanPool {
   // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come
   // to the front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
-    const os::Guarded hold(g.of_bin[bin].lock);
-    for (unsigned i = 0; i < count;) {
-      if (HZ_LIKELY(set_bit(g, bin, slots[i]))) {
-        ++i;
-      } else {
-        void* const wrong = slots[i];
-        slots[i] = slots[--count];
-        slots[count] = wrong;
+    unsigned good = 0;
+    by_shelf(g, bin, slots, count, [&](void** some, unsigned n) {
+      const unsigned begin = good;
+      for (unsigned i = 0; i < n; ++i)
+        if (HZ_LIKELY(set_bit(g, bin, some[i]))) std::swap(slots[good++], some[i]);
+      for (unsigned i = begin; i < good; ++i) {
+        const Place place = place_of(g, bin, slots[i]);
+        g.bits.word(place.row, place.index / 64) &= ~place.bit();
       }
-    }
-    for (unsigned i = 0; i < count; ++i) {
-      const Place place = place_of(g, bin, slots[i]);
-      g.bits.word(place.row, place.index / 64) &= ~place.bit();
-    }
-    return count;
+    });
+    return good;
   }
 
   // In a child that another thread's change was cut off in: the classes whose locks were held count their
@@ -155,10 +159,12 @@ struct BasicSpanPool {
   template <class ForEachRow>
   static void make_whole(Global& g, ForEachRow for_each_row) {
     bool cut[kBins] = {}, any = false;
+    for (auto& shard : g.shards)
+      for (Bin bin = 1; bin < kBins; ++bin) cut[bin] |= shard.of_bin[bin].lock.reset();
     for (Bin bin = 1; bin < kBins; ++bin) {
-      cut[bin] = g.of_bin[bin].lock.reset();
-      if (cut[bin]) g.of_bin[bin].first = 0;
       any |= cut[bin];
+      for (auto& shard : g.shards)
+        if (cut[bin]) set_first(shard.of_bin[bin], 0);
     }
     if (!any) return;
     for_each_row([&](std::size_t row) {
@@ -199,16 +205,79 @@ struct BasicSpanPool {
     return true;
   }
 
+  static unsigned shard_of(unsigned owner) { return owner % kShards; }
+  static Shelf& shelf(Global& g, unsigned owner, Bin bin) { return g.shards[shard_of(owner)].of_bin[bin]; }
+  static Shelf& shelf_of(Global& g, const Span& span) { return shelf(g, owner_of(span), span.bin); }
+  static void note_use(Global& g, unsigned owner) {
+    const std::uint32_t mine = 1U << shard_of(owner);
+    if ((g.used.load(std::memory_order_relaxed) & mine) == 0)
+      g.used.fetch_or(mine, std::memory_order_relaxed);
+  }
+  static std::uint32_t first(const Shelf& shelf) { return shelf.first.load(std::memory_order_relaxed); }
+  static void set_first(Shelf& shelf, std::uint32_t row) {
+    shelf.first.store(row, std::memory_order_relaxed);
+  }
+  static unsigned owner_of(const Span& span) { return span.owner.load(std::memory_order_relaxed); }
+  static void set_owner(Span& span, unsigned owner) { span.owner.store(owner, std::memory_order_relaxed); }
+  // But for the owner, whom others read.
+  static void clear(Span& span) {
+    span.next = span.previous = 0;
+    span.carved = span.free = 0;
+    span.bin = 0;
+    span.listed = span.zeroed = false;
+  }
+
+  // Slots of one class, those of each shelf together, with its lock. A slot that is out holds its span, which
+  // may be on its way to another shelf: so whose it is is asked again under the lock. `visit` may write to
+  // the slots that it has seen.
+  static void by_shelf(Global& g, Bin bin, void** slots, unsigned count, auto visit) {
+    for (unsigned begin = 0, end = 0; begin < count; begin = end) {
+      const unsigned shard = shard_of(owner_of(g.spans[row_of(g, address(slots[begin]))]));
+      const os::Guarded hold(g.shards[shard].of_bin[bin].lock);
+      for (unsigned i = begin; i < count; ++i) {
+        if (shard_of(owner_of(g.spans[row_of(g, address(slots[i]))])) == shard)
+          std::swap(slots[i], slots[end++]);
+      }
+      visit(slots + begin, end - begin);
+    }
+  }
+
   // Of the spans that had slots last, one that this owner had before, if there is one: small slots share
   // lines of the cache and pages with their neighbours.
-  static std::uint32_t pick(const Global& g, Bin bin, unsigned owner) {
-    const std::uint32_t first = g.of_bin[bin].first;
-    if (bin_size(bin) >= kPage) return first;
-    std::uint32_t row = first;
+  static std::uint32_t pick(const Global& g, const Shelf& own, Bin bin, unsigned owner) {
+    const std::uint32_t newest = first(own);
+    if (bin_size(bin) >= kPage) return newest;
+    std::uint32_t row = newest;
     for (unsigned looks = 0; row != 0 && looks < kLooks; ++looks, row = g.spans[row].next) {
-      if (g.spans[row].owner == owner) return row;
+      if (owner_of(g.spans[row]) == owner) return row;
     }
-    return first;
+    return newest;
+  }
+
+  static bool may_give(const Span& span) { return span.free != 0 || span.carved != bin_slots(span.bin); }
+
+  // With the lock of the span's shelf, and of the owner's: if that is another one, the span has left its
+  // list.
+  static Taken take_from(Global& g, std::uint32_t row, unsigned owner, void** out, unsigned want) {
+    Taken taken;
+    Span& span = g.spans[row];
+    taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
+    const bool rebind = owner_of(span) != owner && span.carved != 0;
+    set_owner(span, owner);
+    if (span.free != 0) {
+      take_home(g, row, taken, out, want);
+    } else {
+      carve(span, taken, want);
+    }
+    taken.end = span.carved * bin_size(span.bin);
+    if (rebind) {
+      taken.first_page = 0;
+      taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(span.bin) >> kPageShift) + 1;
+    }
+    if (span.listed && !may_give(span)) unlink(g, row);
+    if (!span.listed && may_give(span)) link(g, row);
+    check(g, row);
+    return taken;
   }
 
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
@@ -269,8 +338,7 @@ struct BasicSpanPool {
     Span& span = g.spans[row];
     span.free = static_cast<std::uint16_t>(bits_of(g, row));
     span.listed = false;
-    if (span.free != 0 || span.carved != bin_slots(span.bin)) link(g, row);
-    check(g, row);
+    if (may_give(span)) link(g, row);
   }
 
   static void check(Global& g, std::uint32_t row) {
@@ -278,7 +346,7 @@ struct BasicSpanPool {
       const Span& span = g.spans[row];
       hz::check(bits_of(g, row) == span.free && span.free <= span.carved &&
                 span.carved <= bin_slots(span.bin));
-      hz::check(span.listed == (span.free != 0 || span.carved != bin_slots(span.bin)));
+      hz::check(span.listed == may_give(span));
     }
   }
 
@@ -286,22 +354,27 @@ struct BasicSpanPool {
     Span& span = g.spans[row];
     const unsigned words = (span.carved + 63U) / 64;
     for (unsigned w = 0; w < words; ++w) g.bits.word(row, w) = 0;
-    span = {};
+    clear(span);
   }
 
   static void link(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
-    std::uint32_t& first = g.of_bin[span.bin].first;
-    span.next = first;
+    Shelf& own = shelf_of(g, span);
+    span.next = first(own);
     span.previous = 0;
-    if (first != 0) g.spans[first].previous = row;
-    first = row;
+    if (span.next != 0) g.spans[span.next].previous = row;
+    set_first(own, row);
     span.listed = true;
+    check(g, row);
   }
   static void unlink(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
     if (span.next != 0) g.spans[span.next].previous = span.previous;
-    (span.previous != 0 ? g.spans[span.previous].next : g.of_bin[span.bin].first) = span.next;
+    if (span.previous != 0) {
+      g.spans[span.previous].next = span.next;
+    } else {
+      set_first(shelf_of(g, span), span.next);
+    }
     span.listed = false;
   }
 };
