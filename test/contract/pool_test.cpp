@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "contract/pool_boxes.hpp"
+#include "support/on_processors.hpp"
 #include "support/raw_fork.hpp"
 #include "support/sanitizers.hpp"
 #include "unit/pool_hands.hpp"
@@ -249,6 +250,8 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
 TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
   constexpr std::size_t kSpans = 3;
+  const OnProcessors processors;
+  processors.go_to(0);
   const Bin bin = hz::scan_bin(5000);
   const std::size_t slots = kSpans * hz::bin_slots(bin);
   for (std::size_t i = 1; i <= kSpans; ++i) TypeParam::adopt(*this->pool_, this->SpanAt(i), bin, 0, true);
@@ -288,11 +291,12 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
     return wrong;
   };
   EXPECT_EQ(0u, give(6)) << "of full spans";
-  for (const unsigned owner : {0U, 7U}) {  // who has spans, and who has none
+  for (const unsigned number : {0U, 1U}) {  // where it was given back, and from elsewhere
+    processors.go_to(number);
     in_hand.resize(in_hand.size() + 2);
     EXPECT_EQ(0u, ForkAfterEachInstruction(
-                      [&] { TypeParam::take(*this->pool_, bin, owner, this->slots_, 2); }, in_child, steps))
-        << owner;
+                      [&] { TypeParam::take(*this->pool_, bin, number, this->slots_, 2); }, in_child, steps))
+        << number;
     all += steps;
   }
   in_hand.clear();

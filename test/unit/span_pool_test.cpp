@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "support/on_processors.hpp"
 #include "unit/pool_hands.hpp"
 #include "unit/region.hpp"
 
@@ -38,7 +39,7 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
 
   bool Listed(std::uint32_t row, Bin bin) const {
     std::uint32_t previous = 0;
-    const auto& shelf = pool_->shards[pool_->spans[row].owner % SpanPool::kShards].of_bin[bin];
+    const auto& shelf = pool_->shards[pool_->spans[row].shard].of_bin[bin];
     for (std::uint32_t at = shelf.first; at != 0; at = pool_->spans[at].next) {
       EXPECT_EQ(previous, pool_->spans[at].previous);
       if (at == row) return true;
@@ -187,6 +188,9 @@ TEST_F(SpanPoolTest, BitsOfSlotsOf128BytesTake64BytesAGranule) {
 
 // As a change that was cut off may leave them: what is counted or linked wrongly, where the lock is held.
 TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
+  const OnProcessors processors;
+  processors.go_to(0);
+  const unsigned here = processors.number(0) % SpanPool::kShards;
   const Bin bin = hz::scan_bin(500), other = hz::scan_bin(100);
   for (std::uint32_t row = 1; row <= 3; ++row) SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
   SpanPool::adopt(*pool_, SpanAt(4), other, 0, true);
@@ -197,12 +201,12 @@ TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
   span.free = 4;
   span.next = span.previous = 1;
   pool_->spans[2].listed = false;
-  pool_->shards[0].of_bin[bin].first = 3;
-  pool_->shards[0].of_bin[bin].lock.lock();
+  pool_->shards[here].of_bin[bin].first = 3;
+  pool_->shards[here].of_bin[bin].lock.lock();
   SpanPool::make_whole(*pool_, [](auto visit) {
     for (std::uint32_t row = 1; row < kGranules; ++row) visit(row);
   });
-  EXPECT_TRUE(pool_->shards[0].of_bin[bin].lock.try_lock()) << "it is free";
+  EXPECT_TRUE(pool_->shards[here].of_bin[bin].lock.try_lock()) << "it is free";
   for (std::uint32_t row = 1; row <= 3; ++row) ExpectInvariants(row, bin);
   ExpectInvariants(4, other);
 }
@@ -244,24 +248,28 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
   }
 }
 
-TEST_F(SpanPoolTest, ASpanStandsOnTheShelfOfWhoTookFromItLast) {
+TEST_F(SpanPoolTest, ASpanStandsOnTheShelfOfTheProcessorThatTookFromItLast) {
+  const OnProcessors processors;
+  if (processors.count() < 2) GTEST_SKIP() << "one processor";
   const Bin bin = hz::scan_bin(500);
-  const auto of = [&](unsigned owner) {
-    return pool_->shards[owner % SpanPool::kShards].of_bin[bin].first.load();
+  const auto listed_on = [&](unsigned processor) {
+    return pool_->shards[processors.number(processor) % SpanPool::kShards].of_bin[bin].first.load();
   };
-  SpanPool::adopt(*pool_, SpanAt(1), bin, 3, true);
-  SpanPool::adopt(*pool_, SpanAt(2), bin, 4, true);
-  EXPECT_EQ(SpanAt(2), TakeListed<SpanPool>(*pool_, bin, 4, slots_, 2).span) << "its own comes first";
-  EXPECT_EQ(1u, of(3));
-  const unsigned taken = TakeListed<SpanPool>(*pool_, bin, 5, slots_, 2).slots;
-  ASSERT_GE(taken, 1u) << "another one's before there is a new span";
-  EXPECT_EQ(0u, of(3));
-  EXPECT_EQ(1u, of(5));
-  while (of(5) != 0) TakeListed<SpanPool>(*pool_, bin, 5, slots_ + taken, 2);
-  ExpectInvariants(1, bin);
+  processors.go_to(0);
+  SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
+  EXPECT_EQ(1u, listed_on(0));
+  processors.go_to(1);
+  SpanPool::adopt(*pool_, SpanAt(2), bin, 0, true);
+  EXPECT_EQ(SpanAt(2), TakeListed<SpanPool>(*pool_, bin, 0, slots_, 2).span) << "its own comes first";
+  EXPECT_EQ(1u, listed_on(0));
+  while (listed_on(0) != 0) ASSERT_NE(0u, TakeListed<SpanPool>(*pool_, bin, 0, slots_, 2).slots);
+  EXPECT_EQ(1u, listed_on(1)) << "another one's before there is a new span";
+  while (listed_on(1) != 0) TakeListed<SpanPool>(*pool_, bin, 0, slots_, 2);
+  processors.go_to(0);
   std::vector<std::uintptr_t> emptied;
   ASSERT_EQ(1u, GiveListed<SpanPool>(*pool_, bin, slots_, 1, emptied).kept);
-  EXPECT_EQ(1u, of(5)) << "where its slots return to, whoever gives them";
+  EXPECT_EQ(0u, listed_on(0));
+  EXPECT_EQ(1u, listed_on(1)) << "where its slots return to, whoever gives them";
   ExpectInvariants(1, bin);
   ExpectInvariants(2, bin);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Spans and the slots that are free in them. A span's descriptor and its bitmap stand in tables beside the
-// arena, one row per granule, so no byte of it lies in or beside user memory. A shelf for each class and some
-// of the owners, with a lock that is held for a few dozen instructions; no user memory is touched under it.
-// An owner takes from its own shelf, and moves a span there from another one before there is a new span.
+// arena, one row per granule, so no byte of it lies in or beside user memory. A shelf for each class and
+// processor, with a lock that is held for a few dozen instructions; no user memory is touched under it. Who
+// takes finds a span on the shelf of its processor, or moves one there from another shelf of the class,
+// before there is a new one.
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
 //   free == number of bits in the bitmap      a bit: the slot is free and here
 //   in the list of its shelf  <=>  free > 0 or carved < slots
-//   its shelf is that of its owner; both change with the locks of both shelves held
+//   a span's shelf changes with the locks of both shelves held
 //   free == carved            =>  nobody holds a slot: the span leaves the pool
 #pragma once
 
@@ -27,13 +28,14 @@ struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, free;
-    std::atomic<std::uint32_t> owner;  // read without a lock, to find the shelf
+    std::uint32_t owner;
     std::uint8_t bin;
+    std::atomic<std::uint8_t> shard;  // read without a lock, to find the shelf
     bool listed, zeroed;
   };
 
   static constexpr std::uint32_t kMostOwners = 1U << 22;  // as many as there can be threads
-  static constexpr unsigned kShards = 16;
+  static constexpr unsigned kShards = 16;                 // on machines with more processors some share one
   static constexpr bool kWholePages = kPages;
   static_assert(kBins <= (1U << 8));
   static_assert(sizeof(Span) == 20);
@@ -68,19 +70,21 @@ struct BasicSpanPool {
   }
 
   static void adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed) {
-    note_use(g, owner);
-    const os::Guarded hold(shelf(g, owner, bin).lock);
+    const unsigned here = this_shard(g);
+    const os::Guarded hold(g.shards[here].of_bin[bin].lock);
     const std::uint32_t row = row_of(g, span);
     clear(g.spans[row]);
     g.spans[row].bin = static_cast<std::uint8_t>(bin);
-    set_owner(g.spans[row], owner);
+    g.spans[row].owner = owner;
+    set_shard(g.spans[row], here);
     g.spans[row].zeroed = zeroed;
     link(g, row);
   }
 
   // At least one slot. At most `want`, but with kPages a page is always carved whole.
   static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
-    Shelf& own = shelf(g, owner, bin);
+    const unsigned here = this_shard(g);
+    Shelf& own = g.shards[here].of_bin[bin];
     {
       const os::Guarded hold(own.lock);
       if (const std::uint32_t row = pick(g, own, bin, owner)) return take_from(g, row, owner, out, want);
@@ -92,8 +96,8 @@ struct BasicSpanPool {
       const os::Guarded upper((&own < &other ? other : own).lock);
       const std::uint32_t row = first(other);
       if (row == 0) continue;
-      note_use(g, owner);
       unlink(g, row);
+      set_shard(g.spans[row], here);
       return take_from(g, row, owner, out, want);
     }
     return {};
@@ -205,24 +209,28 @@ struct BasicSpanPool {
     return true;
   }
 
-  static unsigned shard_of(unsigned owner) { return owner % kShards; }
-  static Shelf& shelf(Global& g, unsigned owner, Bin bin) { return g.shards[shard_of(owner)].of_bin[bin]; }
-  static Shelf& shelf_of(Global& g, const Span& span) { return shelf(g, owner_of(span), span.bin); }
-  static void note_use(Global& g, unsigned owner) {
-    const std::uint32_t mine = 1U << shard_of(owner);
+  // This processor's.
+  static unsigned this_shard(Global& g) {
+    const unsigned here = os::current_cpu() % kShards;
+    const std::uint32_t mine = 1U << here;
     if ((g.used.load(std::memory_order_relaxed) & mine) == 0)
       g.used.fetch_or(mine, std::memory_order_relaxed);
+    return here;
   }
+  static unsigned shard_of(const Span& span) { return span.shard.load(std::memory_order_relaxed); }
+  static void set_shard(Span& span, unsigned shard) {
+    span.shard.store(static_cast<std::uint8_t>(shard), std::memory_order_relaxed);
+  }
+  static Shelf& shelf_of(Global& g, const Span& span) { return g.shards[shard_of(span)].of_bin[span.bin]; }
   static std::uint32_t first(const Shelf& shelf) { return shelf.first.load(std::memory_order_relaxed); }
   static void set_first(Shelf& shelf, std::uint32_t row) {
     shelf.first.store(row, std::memory_order_relaxed);
   }
-  static unsigned owner_of(const Span& span) { return span.owner.load(std::memory_order_relaxed); }
-  static void set_owner(Span& span, unsigned owner) { span.owner.store(owner, std::memory_order_relaxed); }
-  // But for the owner, whom others read.
+  // But for the shard, which others read.
   static void clear(Span& span) {
     span.next = span.previous = 0;
     span.carved = span.free = 0;
+    span.owner = 0;
     span.bin = 0;
     span.listed = span.zeroed = false;
   }
@@ -232,11 +240,10 @@ struct BasicSpanPool {
   // the slots that it has seen.
   static void by_shelf(Global& g, Bin bin, void** slots, unsigned count, auto visit) {
     for (unsigned begin = 0, end = 0; begin < count; begin = end) {
-      const unsigned shard = shard_of(owner_of(g.spans[row_of(g, address(slots[begin]))]));
+      const unsigned shard = shard_of(g.spans[row_of(g, address(slots[begin]))]);
       const os::Guarded hold(g.shards[shard].of_bin[bin].lock);
       for (unsigned i = begin; i < count; ++i) {
-        if (shard_of(owner_of(g.spans[row_of(g, address(slots[i]))])) == shard)
-          std::swap(slots[i], slots[end++]);
+        if (shard_of(g.spans[row_of(g, address(slots[i]))]) == shard) std::swap(slots[i], slots[end++]);
       }
       visit(slots + begin, end - begin);
     }
@@ -249,21 +256,20 @@ struct BasicSpanPool {
     if (bin_size(bin) >= kPage) return newest;
     std::uint32_t row = newest;
     for (unsigned looks = 0; row != 0 && looks < kLooks; ++looks, row = g.spans[row].next) {
-      if (owner_of(g.spans[row]) == owner) return row;
+      if (g.spans[row].owner == owner) return row;
     }
     return newest;
   }
 
   static bool may_give(const Span& span) { return span.free != 0 || span.carved != bin_slots(span.bin); }
 
-  // With the lock of the span's shelf, and of the owner's: if that is another one, the span has left its
-  // list.
+  // With the lock of the span's shelf, on which it may have come without being in the list yet.
   static Taken take_from(Global& g, std::uint32_t row, unsigned owner, void** out, unsigned want) {
     Taken taken;
     Span& span = g.spans[row];
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
-    const bool rebind = owner_of(span) != owner && span.carved != 0;
-    set_owner(span, owner);
+    const bool rebind = span.owner != owner && span.carved != 0;
+    span.owner = owner;
     if (span.free != 0) {
       take_home(g, row, taken, out, want);
     } else {
