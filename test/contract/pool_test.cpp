@@ -224,17 +224,25 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
   for (unsigned id = 0; id < kThreads; ++id) {
     threads.emplace_back([&, id] {
       std::mt19937 random(id);
-      void* slots[TestFixture::kMost];
+      void* slots[3 * TestFixture::kMost];
       std::vector<std::uintptr_t> emptied;
+      const OnProcessors processors;
       for (int round = 0; round < 2000; ++round) {
-        const hz::Taken taken = TakeListed<TypeParam>(*this->pool_, bin, id, slots, 1 + random() % 60);
-        for (unsigned i = 0; i < taken.slots; ++i) {
+        // Of several spans, which may be on shelves of several processors.
+        unsigned count = 0;
+        for (unsigned takes = 0; takes < 3; ++takes) {
+          if (random() % 16 == 0) processors.go_to(random());
+          count += TakeListed<TypeParam>(*this->pool_, bin, id, slots + count, 1 + random() % 60).slots;
+        }
+        for (unsigned i = 0; i < count; ++i) {
           if (held[index(slots[i])].exchange(true)) failed = true;
         }
-        for (unsigned i = 0; i < taken.slots; ++i) held[index(slots[i])] = false;
-        if (taken.slots == 0) continue;
-        const hz::Given given = GiveListed<TypeParam>(*this->pool_, bin, slots, taken.slots, emptied);
-        if (given.kept != taken.slots || given.rejected != 0) failed = true;
+        for (unsigned i = 0; i < count; ++i) held[index(slots[i])] = false;
+        if (count == 0) continue;
+        std::shuffle(slots, slots + count, random);
+        if (TypeParam::sift(*this->pool_, bin, slots, count) != count) failed = true;
+        const hz::Given given = GiveListed<TypeParam>(*this->pool_, bin, slots, count, emptied);
+        if (given.kept != count || given.rejected != 0) failed = true;
         for (const std::uintptr_t span : emptied) TypeParam::adopt(*this->pool_, span, bin, id, false);
         emptied_spans += emptied.size();
       }
