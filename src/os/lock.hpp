@@ -42,7 +42,10 @@ class Lock {
   }
   HZ_INLINE void unlock() {
     // Release: the next holder sees what we wrote.
-    if (HZ_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) wake_one(raw());
+    if (HZ_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) {
+      wake_one(raw());
+      no_tail_call();
+    }
   }
 
   // Where the process may run on one processor only nobody can release a lock meanwhile: no spinning.
