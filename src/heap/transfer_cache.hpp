@@ -30,9 +30,7 @@ struct TransferCache {
   class InMagazine {
    public:
     InMagazine() = default;
-    ~InMagazine() {
-      Exchange::give_empty(magazine_);
-    }
+    ~InMagazine() { Exchange::give_empty(magazine_); }
     InMagazine(const InMagazine&) = delete;
     InMagazine& operator=(const InMagazine&) = delete;
 

@@ -97,7 +97,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
 template <class E>
 concept ExchangeOfMagazines = requires(typename E::Global& g, Bin bin, typename E::Magazine* magazine) {
   { E::give(g, bin, magazine) } -> std::same_as<void>;
-  { E::take(g, bin) } -> std::same_as<typename E::Magazine*>;        // nullptr if none waits
+  { E::take(g, bin) } -> std::same_as<typename E::Magazine*>;  // nullptr if none waits
   { E::take_empty() } -> std::same_as<typename E::Magazine*>;  // its count is 0; nullptr: no memory
   { E::give_empty(magazine) } -> std::same_as<void>;           // or none
 };

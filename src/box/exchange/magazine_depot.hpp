@@ -127,8 +127,8 @@ struct MagazineDepot : WithoutOwners {
     return g.of_cpu[here];
   }
 
-  // From here on upwards, then from the first, until `visit` is done. A shard is not looked at before its turn
-  // comes: what a processor gives, it takes itself as a rule, and then no line of another one passes.
+  // From here on upwards, then from the first, until `visit` is done. A shard is not looked at before its
+  // turn comes: what a processor gives, it takes itself as a rule, and then no line of another one passes.
   static void for_each_waiting(Global& g, Bin bin, auto visit) {
     const unsigned here = os::current_cpu() % kShards;
     const std::uint64_t some = used(g);
