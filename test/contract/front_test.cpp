@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -75,6 +76,27 @@ TYPED_TEST(FrontContract, ANewBinGivesAndAdmitsNothing) {
     EXPECT_EQ(0u, F::count(this->thread_, bin));
     EXPECT_EQ(nullptr, F::pop(this->thread_, bin));
     EXPECT_TRUE(this->Drain(bin, 10).empty());
+  }
+}
+
+// Nobody clears what a thread's store held when another thread gets it, which may come to its bins in another
+// order.
+TYPED_TEST(FrontContract, AStoreThatAnotherThreadLeftShowsNothingOfIt) {
+  using F = TypeParam;
+  Slots slots(16);
+  for (int order : {1, -1, 1}) {
+    for (int i = 1; i < static_cast<int>(hz::kBins); ++i) {
+      const auto bin = static_cast<hz::Bin>(order > 0 ? i : static_cast<int>(hz::kBins) - i);
+      const unsigned capacity = std::min(F::most(bin), 16U);
+      F::set_capacity(this->thread_, bin, capacity);
+      EXPECT_EQ(nullptr, F::pop(this->thread_, bin)) << "bin " << bin;
+      for (unsigned n = 0; n < capacity; ++n) ASSERT_TRUE(this->Put(slots[n], bin));
+      this->PopAll(bin);
+    }
+    F::leave(this->thread_);
+    std::destroy_at(&this->thread_);
+    std::construct_at(&this->thread_);
+    F::join(this->thread_, *this->store_);
   }
 }
 

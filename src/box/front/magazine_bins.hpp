@@ -6,10 +6,10 @@
 //
 //   tops[bin] - base(bin) == limit(bin) - room[bin]         the slots at hand are [base, top)
 //
-// A bin begins with an array of kShortSlots, side by side with those of all other bins, so that a thread
-// which hardly uses its classes touches few pages. When its capacity outgrows that, its array is a magazine
-// of the line's; and at its full capacity it has a second one beside it, full or empty, so that no sequence
-// of calls comes to the boundary more often than once a magazine. Magazines change hands whole: see
+// A bin begins with an array of kShortSlots, side by side with those of the other bins that the thread uses,
+// so that one which hardly uses its classes touches few pages. When its capacity outgrows that, its array is
+// a magazine of the line's; and at its full capacity it has a second one beside it, full or empty, so that no
+// sequence of calls comes to the boundary more often than once a magazine. Magazines change hands whole: see
 // exchange().
 //
 // Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation
@@ -17,8 +17,6 @@
 // the one put that may be under way finds a place and the one pop finds a null. Source of the idea: J.
 // Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
-
-#include <array>
 
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
@@ -29,23 +27,17 @@ namespace hz {
 
 inline constexpr unsigned kShortSlots = 16;
 
-// Where the short arrays begin. Before each is its null.
-struct ShortArrays {
-  std::array<unsigned, kBins> first{};
-  unsigned total = 0;
-};
-
+// Of a bin, with its null.
 template <class Policy>
-consteval ShortArrays short_arrays() {
-  ShortArrays arrays;
-  unsigned at = 0;
-  for (Bin bin = 1; bin < kBins; ++bin) {
-    const unsigned most = Policy::max_capacity(bin);
-    arrays.first[bin] = ++at;
-    at += most < kShortSlots ? most : kShortSlots;
-  }
-  arrays.total = at;
-  return arrays;
+constexpr unsigned short_entries(Bin bin) {
+  const unsigned most = Policy::max_capacity(bin);
+  return 1 + (most < kShortSlots ? most : kShortSlots);
+}
+template <class Policy>
+consteval unsigned short_entries() {
+  unsigned all = 0;
+  for (Bin bin = 1; bin < kBins; ++bin) all += short_entries<Policy>(bin);
+  return all;
 }
 
 template <class Line>
@@ -57,12 +49,12 @@ struct MagazineBins {
   static constexpr bool kInBand = false;
   static constexpr bool kAnyBin = true;
 
-  static constexpr ShortArrays kShort = short_arrays<typename Line::Policy>();
   static constexpr unsigned kMany = Magazine::kSlots, kMost = 2 * kMany;
 
-  // Zero at first. A page of it is touched when a bin in it is used.
+  // The short arrays, in the order in which the thread came to need them: of one that uses few classes they
+  // lie on one page.
   struct Store {
-    void* entries[kShort.total];
+    void* entries[short_entries<typename Line::Policy>()];
   };
 
   static constexpr unsigned kRows = kBins + 1;       // of 0 and of kHugeBin nothing is admitted
@@ -73,9 +65,11 @@ struct MagazineBins {
     OwnerWord<std::int32_t> room[kRows];
     OwnerWord<std::int32_t> capacity[kRows];
     void** entries = nullptr;
+    unsigned reached = 0;                         // entries that are of some bin
+    OwnerWord<std::uint16_t> short_array[kRows];  // its first entry; 0: the bin has none yet
     OwnerWord<Magazine*> loaded[kRows];           // null: the bin is in its short array
     Magazine* spare[kRows] = {};                  // beside it, if any
-    OwnerWord<std::uint32_t> spare_count[kRows];  // slots in that
+    OwnerWord<std::uint16_t> spare_count[kRows];  // slots in that
     void* scratch[2] = {};
     void** unresolved = nullptr;  // see keep_unresolved()
     Bin unresolved_bin = 0;
@@ -132,7 +126,10 @@ struct MagazineBins {
     return t.tops[bin].peek()[-1] == slot;
   }
 
-  static SlotArray space(PerThread& t, Bin bin, unsigned /*n*/) { return {t.tops[bin].peek(), 0}; }
+  static SlotArray space(PerThread& t, Bin bin, unsigned /*n*/) {
+    have_short_array(t, bin);
+    return {t.tops[bin].peek(), 0};
+  }
   static void fill(PerThread& t, Bin bin, const SlotArray& bundle) {
     std::atomic_signal_fence(std::memory_order_release);  // as in put
     t.tops[bin].set(bundle.slots + bundle.count);
@@ -208,6 +205,7 @@ struct MagazineBins {
   // As much of it as one or two magazines hold, and can be had.
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
     const std::int32_t before = limit(t, bin);
+    if (n != 0) have_short_array(t, bin);
     if (n > kShortSlots && !has_grown(t, bin) && !grow(t, bin)) n = kShortSlots;
     t.capacity[bin].set(static_cast<std::int32_t>(n >= kMost ? kMost : n > kMany ? kMany : n));
     t.room[bin].add(limit(t, bin) - before);
@@ -288,8 +286,16 @@ struct MagazineBins {
   static void** base(const PerThread& t, Bin bin) {
     Magazine* const magazine = t.loaded[bin].peek();
     if (magazine != nullptr) return magazine->slots;
-    return static_cast<void**>(
-        pointer(address(t.entries) + kShort.first[bin] * sizeof(void*)));  // of nobody's, too
+    const unsigned first = t.short_array[bin].peek();
+    return first != 0 ? t.entries + first : nothing + 1;
+  }
+  // Before something comes into the bin. What a state's last thread left there may lie where the null is now.
+  static void have_short_array(PerThread& t, Bin bin) {
+    if (t.short_array[bin].peek() != 0) return;
+    t.entries[t.reached] = nullptr;
+    t.short_array[bin].set(static_cast<std::uint16_t>(t.reached + 1));
+    t.reached += short_entries<typename Line::Policy>(bin);
+    t.tops[bin].set(base(t, bin));
   }
   // That the array at hand may hold.
   static std::int32_t limit(const PerThread& t, Bin bin) {
@@ -331,7 +337,7 @@ struct MagazineBins {
   }
   static void set_spare(PerThread& t, Bin bin, Magazine* magazine, unsigned count) {
     t.spare[bin] = magazine;
-    t.spare_count[bin].set(count);
+    t.spare_count[bin].set(static_cast<std::uint16_t>(count));
   }
   static unsigned length(const PerThread& t, Bin bin) {
     return static_cast<unsigned>(t.tops[bin].peek() - base(t, bin));
