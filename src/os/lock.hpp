@@ -54,7 +54,11 @@ class Lock {
   }
 
   // In a child process; whether a thread of the parent held it.
-  bool reset() { return word_.exchange(kFree, std::memory_order_relaxed) != kFree; }
+  bool reset() {
+    if (word_.load(std::memory_order_relaxed) == kFree) return false;  // many are on pages never touched
+    word_.store(kFree, std::memory_order_relaxed);
+    return true;
+  }
 
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2;

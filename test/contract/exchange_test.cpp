@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "contract/exchange_boxes.hpp"
+#include "support/on_processors.hpp"
 #include "unit/passing.hpp"
 
 namespace hz_test {
@@ -83,6 +85,37 @@ TYPED_TEST(ExchangeContract, ThreadsLoseNothingAndGetNothingTwice) {
 }
 
 using Depot = hz::MagazineDepot<hz::Hakozuna>;
+
+// Whatever processor it was given on and is taken on, in any order; `waits` never misses it.
+TEST(ExchangeOfMagazines, WhatWaitsIsFoundFromEveryProcessor) {
+  const OnProcessors processors;
+  const auto global = std::make_unique<Depot::Global>();
+  Slots slots(1);
+  std::mt19937 random(7);
+  unsigned waiting = 0, found = 0, nothing = 0;
+  for (unsigned step = 0; step < 4000; ++step) {
+    processors.go_to(random());
+    // Now and then all of it goes, or hints that nobody has cleared would never be old.
+    if (random() % 16 < (step / 64 % 2 == 0 ? 10U : 5U)) {
+      Depot::Magazine* const magazine = Depot::take_empty();
+      ASSERT_NE(nullptr, magazine);
+      magazine->slots[magazine->count++] = slots[0];
+      Depot::give(*global, 7, magazine);
+      ++waiting;
+      ASSERT_TRUE(Depot::waits(*global, 0, 7));
+      continue;
+    }
+    Depot::Magazine* const magazine = Depot::take(*global, 7);
+    ASSERT_EQ(waiting != 0, magazine != nullptr) << "step " << step << ", " << waiting << " wait";
+    ++(magazine != nullptr ? found : nothing);
+    if (magazine == nullptr) continue;
+    --waiting;
+    Depot::give_empty(magazine);
+  }
+  EXPECT_GT(found, 500U);
+  EXPECT_GT(nothing, 50U);
+  while (Depot::Magazine* const magazine = Depot::take(*global, 7)) Depot::give_empty(magazine);
+}
 
 TEST(ExchangeOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {
   const auto global = std::make_unique<Depot::Global>();

@@ -7,7 +7,7 @@
 // core's cache. A magazine that cannot be had is one whose slots return to their spans.
 #pragma once
 
-#include <new>
+#include <atomic>
 
 #include "base/slot_array.hpp"
 #include "box/exchange/contract.hpp"
@@ -27,57 +27,52 @@ struct MagazineDepot : WithoutOwners {
   struct Global {
     struct alignas(64) Shelf {
       os::Lock lock;
-      Magazine* first = nullptr;
+      std::atomic<Magazine*> first{nullptr};  // written under the lock, else a hint
     };
-    struct Shard {
-      Shelf of_bin[kBins];
-      // A bit for each bin of which something waits: written under the lock of its shelf, read as a hint, so
-      // that who looks through all bins touches one line and not one a bin.
-      alignas(64) std::atomic<std::uint64_t> waiting[kBins / 64 + 1];
+    // A bit for each shelf of the class on which something waits, so that who looks everywhere reads one line
+    // and not one a processor. Written under the lock of the shelf: set when it gets its first magazine,
+    // cleared by who comes from elsewhere and finds nothing; what the processor itself takes leaves it set.
+    struct alignas(64) Waiting {
+      std::atomic<std::uint64_t> shelves{0};
     };
-    Shard of_cpu[kShards];
-    alignas(64) std::atomic<std::uint64_t> used{0};  // a bit for each shard that ever had a magazine
+    Shelf of_cpu[kShards][kBins];
+    Waiting of_bin[kBins];
   };
-  using Shard = typename Global::Shard;
   using Shelf = typename Global::Shelf;
   static_assert(kShards == 64, "a bit for each");
 
   static void give(Global& g, unsigned /*owner*/, Bin bin, SlotArray& bundle) {
-    Shard& here = shard(g);
-    auto& shelf = here.of_bin[bin];
-    top_up(shelf, bundle);
+    top_up(g.of_cpu[this_shard()][bin], bundle);
     while (bundle.count != 0) {
       Magazine* const some = Empty::take();
       if (some == nullptr) return;
       some->count = bundle.take(some->slots, Magazine::kSlots);
-      put(here, bin, some);
+      give(g, bin, some);
     }
   }
-  static void give(Global& g, Bin bin, Magazine* full) { put(shard(g), bin, full); }
+  static void give(Global& g, Bin bin, Magazine* full) {
+    const unsigned here = this_shard();
+    Shelf& shelf = g.of_cpu[here][bin];
+    const os::Guarded hold(shelf.lock);
+    if (first(shelf) == nullptr && (waiting(g, bin) & bit_of(here)) == 0)
+      g.of_bin[bin].shelves.fetch_or(bit_of(here), std::memory_order_relaxed);
+    full->follow_with(first(shelf));
+    set_first(shelf, full);
+  }
 
   // Of one magazine, and not more than `want`.
   static void take(Global& g, unsigned /*owner*/, Bin bin, unsigned want, SlotArray& out) {
-    for_each_waiting(g, bin, [&](Shard& shard) {
-      Magazine* emptied = nullptr;
-      {
-        auto& shelf = shard.of_bin[bin];
-        const os::Guarded hold(shelf.lock);
-        Magazine* first = shelf.first;
-        if (first == nullptr) return false;
-        out.draw(want, first->slots, first->count);
-        if (first->count == 0) emptied = taken(shard, bin);
-      }
-      give_empty(emptied);
-      return true;
+    Magazine* emptied = nullptr;
+    at_newest(g, bin, [&](Shelf& shelf, Magazine* newest) {
+      out.draw(want, newest->slots, newest->count);
+      if (newest->count == 0) emptied = unlink(shelf, newest);
     });
+    give_empty(emptied);
   }
   // Whole; nullptr if none waits.
   static Magazine* take(Global& g, Bin bin) {
     Magazine* full = nullptr;
-    for_each_waiting(g, bin, [&](Shard& shard) {
-      const os::Guarded hold(shard.of_bin[bin].lock);
-      return (full = taken(shard, bin)) != nullptr;
-    });
+    at_newest(g, bin, [&](Shelf& shelf, Magazine* newest) { full = unlink(shelf, newest); });
     return full;
   }
 
@@ -89,12 +84,7 @@ struct MagazineDepot : WithoutOwners {
   }
   static void give_empty(Magazine* empty) { Empty::give(empty); }
 
-  static bool waits(const Global& g, unsigned /*owner*/, Bin bin) {
-    for (std::uint64_t left = used(g); left != 0; left &= left - 1) {
-      if (has(g.of_cpu[__builtin_ctzll(left)], bin)) return true;
-    }
-    return false;
-  }
+  static bool waits(const Global& g, unsigned /*owner*/, Bin bin) { return waiting(g, bin) != 0; }
 
   static std::size_t metadata_bytes(const Global&) { return Empty::bytes(); }
 
@@ -103,63 +93,53 @@ struct MagazineDepot : WithoutOwners {
   // In a child that another thread's change was cut off in: what it was at is lost.
   static void make_whole(Global& g, unsigned /*owners*/) {
     Empty::make_whole();
-    for (std::uint64_t left = used(g); left != 0; left &= left - 1) {
-      Shard& shard = g.of_cpu[__builtin_ctzll(left)];
-      for (Bin bin = 1; bin < kBins; ++bin)
-        if (shard.of_bin[bin].lock.reset()) ::new (static_cast<void*>(&shard.of_bin[bin])) Shelf;
-    }
+    for (auto& shelves : g.of_cpu)
+      for (Shelf& shelf : shelves)
+        if (shelf.lock.reset()) set_first(shelf, nullptr);
   }
 
  private:
-  static std::atomic<std::uint64_t>& word_of(Shard& shard, Bin bin) { return shard.waiting[bin / 64]; }
-  static std::uint64_t bit_of(Bin bin) { return std::uint64_t{1} << bin % 64; }
-  static std::uint64_t used(const Global& g) { return g.used.load(std::memory_order_relaxed); }
-  // A hint.
-  static bool has(const Shard& shard, Bin bin) {
-    return (shard.waiting[bin / 64].load(std::memory_order_relaxed) & bit_of(bin)) != 0;
+  static unsigned this_shard() { return os::current_cpu() % kShards; }
+  static std::uint64_t bit_of(unsigned shard) { return std::uint64_t{1} << shard; }
+  static std::uint64_t waiting(const Global& g, Bin bin) {
+    return g.of_bin[bin].shelves.load(std::memory_order_relaxed);
+  }
+  static Magazine* first(const Shelf& shelf) { return shelf.first.load(std::memory_order_relaxed); }
+  static void set_first(Shelf& shelf, Magazine* magazine) {
+    shelf.first.store(magazine, std::memory_order_relaxed);
   }
 
-  // This processor's.
-  static Shard& shard(Global& g) {
-    const unsigned here = os::current_cpu() % kShards;
-    const std::uint64_t mine = std::uint64_t{1} << here;
-    if ((used(g) & mine) == 0) g.used.fetch_or(mine, std::memory_order_relaxed);
-    return g.of_cpu[here];
-  }
-
-  // From here on upwards, then from the first, until `visit` is done. A shard is not looked at before its
-  // turn comes: what a processor gives, it takes itself as a rule, and then no line of another one passes.
-  static void for_each_waiting(Global& g, Bin bin, auto visit) {
-    const unsigned here = os::current_cpu() % kShards;
-    const std::uint64_t some = used(g);
+  // What came last on this processor's shelf, else on the next one upwards that has some, if there is one,
+  // with the lock of the shelf. What a processor gives it takes itself as a rule, and then no line of another
+  // one passes.
+  static void at_newest(Global& g, Bin bin, auto visit) {
+    const unsigned here = this_shard();
+    if (first(g.of_cpu[here][bin]) != nullptr && visited(g.of_cpu[here][bin], visit)) return;
+    const std::uint64_t some = waiting(g, bin) & ~bit_of(here);
     std::uint64_t left = here == 0 ? some : some >> here | some << (kShards - here);
     for (; left != 0; left &= left - 1) {
-      Shard& shard = g.of_cpu[(here + static_cast<unsigned>(__builtin_ctzll(left))) % kShards];
-      if (has(shard, bin) && visit(shard)) return;
+      const unsigned at = (here + static_cast<unsigned>(__builtin_ctzll(left))) % kShards;
+      Shelf& shelf = g.of_cpu[at][bin];
+      const os::Guarded hold(shelf.lock);
+      if (Magazine* const newest = first(shelf)) return visit(shelf, newest);
+      g.of_bin[bin].shelves.fetch_and(~bit_of(at), std::memory_order_relaxed);
     }
   }
-
-  static void put(Shard& shard, Bin bin, Magazine* magazine) {
-    auto& shelf = shard.of_bin[bin];
+  static bool visited(Shelf& shelf, auto visit) {
     const os::Guarded hold(shelf.lock);
-    if (shelf.first == nullptr) word_of(shard, bin).fetch_or(bit_of(bin), std::memory_order_relaxed);
-    magazine->follow_with(shelf.first);
-    shelf.first = magazine;
+    Magazine* const newest = first(shelf);
+    if (newest != nullptr) visit(shelf, newest);
+    return newest != nullptr;
   }
-  // With the lock: the newest, if there is one.
-  static Magazine* taken(Shard& shard, Bin bin) {
-    auto& shelf = shard.of_bin[bin];
-    Magazine* first = shelf.first;
-    if (first == nullptr) return nullptr;
-    shelf.first = first->following();
-    if (shelf.first == nullptr) word_of(shard, bin).fetch_and(~bit_of(bin), std::memory_order_relaxed);
-    return first;
+  static Magazine* unlink(Shelf& shelf, Magazine* newest) {
+    set_first(shelf, newest->following());
+    return newest;
   }
   // What would not fill a magazine goes into the one that came last, as far as that has room.
   static void top_up(Shelf& shelf, SlotArray& bundle) {
     if (bundle.count >= Magazine::kSlots) return;
     const os::Guarded hold(shelf.lock);
-    if (Magazine* const last = shelf.first)
+    if (Magazine* const last = first(shelf))
       last->count += bundle.take(last->slots + last->count, Magazine::kSlots - last->count);
   }
 };
