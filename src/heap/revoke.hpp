@@ -65,9 +65,11 @@ struct Revocation {
   }
 
  private:
-  // A function of its own, and nothing that needs much of the stack is called by it.
-  HZ_SLOW static void take_lists(Thread& t) {
-    typename Front::List lists[kBins];
+  // Between the barriers; under the list's lock. Here and not on the stack, which is anybody's: whoever needs
+  // memory may come to this.
+  static inline constinit typename Front::List lists[kBins]{};
+
+  static void take_lists(Thread& t) {
     for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::detach(t.front, bin);
     os::barrier_on_all_threads();
     for (Bin bin = 1; bin < kBins; ++bin) {
