@@ -91,6 +91,27 @@ class Lab(unittest.TestCase):
         result, calls = self.hz("peers")
         self.assertEqual((result.returncode, calls[-1]), (0, "-m hakozuna_lab peers"))
 
+    def test_debians_peers_are_installed_wherever_build_stands(self):
+        asked = self.root / "asked"
+        for name, does in (
+            ("apt-get", f'echo "$*" >>"{asked}"'),
+            ("apt-cache", "echo libjemalloc2; echo libjemalloc-dev; echo libtcmalloc-minimal4"),
+            ("dpkg-query", "echo not-installed"),
+            ("sudo", '[ "$1" = -n ] && shift; "$@"'),
+        ):
+            (self.bin / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+            (self.bin / name).chmod(0o755)
+        if not Path("/etc/debian_version").exists():
+            self.skipTest("no Debian")
+        for words in (("peers", "--build"), ("peers", "--build", "jemalloc"), ("peers", "jemalloc", "--build")):
+            asked.write_text("", encoding="utf-8")
+            _, calls = self.hz(*words)
+            self.assertEqual(calls[-1], " ".join(("-m hakozuna_lab", *words)))
+            self.assertRegex(asked.read_text(encoding="utf-8"), r"install .*libjemalloc2 libtcmalloc-minimal4\n")
+        asked.write_text("", encoding="utf-8")
+        self.hz("peers", "jemalloc")
+        self.assertEqual(asked.read_text(encoding="utf-8"), "")
+
 
 if __name__ == "__main__":
     unittest.main()
