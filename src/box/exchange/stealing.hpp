@@ -3,10 +3,12 @@
 // Whom a thread asks for slots that wait for others, before it maps memory: owners without a thread, whose
 // slots nobody would come for, and, where the box lends, any owner, whose threads may be waiting for a
 // processor. Part of the exchange boxes that keep owners apart. A walk along at most kLooks owners, from
-// where the last one ended.
+// where the last one of the processor ended.
 #pragma once
 
 #include <atomic>
+
+#include "os/os.hpp"
 
 namespace hz {
 
@@ -18,7 +20,7 @@ class Stealing {
   void ask(auto& owners, bool anybody, auto found) {
     const unsigned end = owners.end();
     const unsigned looks = end < kLooks ? end : kLooks;
-    const unsigned from = end == looks ? 0 : next_.fetch_add(looks, std::memory_order_relaxed);
+    const unsigned from = end == looks ? 0 : here().fetch_add(looks, std::memory_order_relaxed);
     for (unsigned i = 0; i < looks; ++i) {
       const unsigned owner = (from + i) % end;
       if ((anybody || owners.threads(owner) == 0) && found(owner)) return;
@@ -26,7 +28,13 @@ class Stealing {
   }
 
  private:
-  std::atomic<unsigned> next_{0};
+  static constexpr unsigned kCursors = 16;
+  struct alignas(64) Cursor {
+    std::atomic<unsigned> next{0};
+  };
+  std::atomic<unsigned>& here() { return cursors_[os::current_cpu() % kCursors].next; }
+
+  Cursor cursors_[kCursors];
 };
 
 }  // namespace hz
