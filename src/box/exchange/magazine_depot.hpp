@@ -31,7 +31,7 @@ struct MagazineDepot : WithoutOwners {
     };
     // A bit for each shelf of the class on which something waits, so that who looks everywhere reads one line
     // and not one a processor. Written under the lock of the shelf: set when it gets its first magazine,
-    // cleared by who comes from elsewhere and finds nothing; what the processor itself takes leaves it set.
+    // cleared by who comes from elsewhere and leaves nothing; what the processor itself takes leaves it set.
     struct alignas(64) Waiting {
       std::atomic<std::uint64_t> shelves{0};
     };
@@ -121,8 +121,10 @@ struct MagazineDepot : WithoutOwners {
       const unsigned at = (here + static_cast<unsigned>(__builtin_ctzll(left))) % kShards;
       Shelf& shelf = g.of_cpu[at][bin];
       const os::Guarded hold(shelf.lock);
-      if (Magazine* const newest = first(shelf)) return visit(shelf, newest);
-      g.of_bin[bin].shelves.fetch_and(~bit_of(at), std::memory_order_relaxed);
+      Magazine* const newest = first(shelf);
+      if (newest != nullptr) visit(shelf, newest);
+      if (first(shelf) == nullptr) g.of_bin[bin].shelves.fetch_and(~bit_of(at), std::memory_order_relaxed);
+      if (newest != nullptr) return;
     }
   }
   static bool visited(Shelf& shelf, auto visit) {
