@@ -71,9 +71,9 @@ HZ_INLINE T apart(T value) {
   return value;
 }
 
-// Behind a call on a cold path at the end of a function: the call is not made a jump. Of two ways out clang 14
-// takes the first instruction of the epilogue before the branch, and does not say so in its unwind tables: a
-// profiler that walks the stack just there reads wild (test/life/unwinding_test.cpp).
+// Behind a call on a cold path at the end of a function: the call is not made a jump. Of two ways out clang
+// 14 takes the first instruction of the epilogue before the branch, and does not say so in its unwind tables:
+// a profiler that walks the stack just there reads wild (test/life/unwinding_test.cpp).
 HZ_INLINE void no_tail_call() { __asm__ volatile(""); }
 
 // An invariant of ours, not of the caller: checked in debug builds only.
