@@ -9,8 +9,11 @@
 #include <string_view>
 
 #include "classic/alloc_test.hpp"
+#include "classic/covers.hpp"
 #include "classic/false_sharing.hpp"
 #include "classic/larson_crew.hpp"
+#include "classic/mstress.hpp"
+#include "classic/numbers.hpp"
 #include "classic/redis.hpp"
 #include "classic/shbench.hpp"
 #include "classic/xmalloc_test.hpp"
@@ -145,6 +148,69 @@ void run_redis(const Run& run, Record& record) {
   run_counted_crew(run, memory, workers, record);
 }
 
+struct alignas(64) NumbersWorker {
+  NumbersShape shape;
+  Xorshift64Star random;
+  void** numbers;
+  Tally tally{};
+  void timed() { tally = compute_with_numbers<SystemAllocator>(shape, random, numbers); }
+  void untimed() {}
+};
+
+void run_numbers(const Run& run, Record& record) {
+  const NumbersShape shape(run);
+  HarnessMemory memory;
+  auto* workers = memory.take<NumbersWorker>(run.threads);
+  void** numbers = memory.take<void*>(run.threads * shape.places());
+  for (unsigned i = 0; i < run.threads; ++i) {
+    new (workers + i)
+        NumbersWorker{shape, make_random<Mode::kFair>(run.seed, i), numbers + i * shape.places()};
+  }
+  run_counted_crew(run, memory, workers, record);
+}
+
+struct alignas(64) CoversWorker {
+  Covers<SystemAllocator> covers;
+  Tally tally{};
+  void timed() { tally = covers.run(); }
+  void untimed() {}
+};
+
+void run_covers(const Run& run, Record& record) {
+  const CoversShape shape(run);
+  HarnessMemory memory;
+  auto* workers = memory.take<CoversWorker>(run.threads);
+  for (unsigned i = 0; i < run.threads; ++i) {
+    new (workers + i) CoversWorker{Covers<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i))};
+  }
+  run_counted_crew(run, memory, workers, record);
+}
+
+struct alignas(64) MstressWorker {
+  Mstress<SystemAllocator> stress;
+  unsigned number, threads;
+  Tally tally{};
+  void timed() {
+    stress.run();
+    tally = stress.tally();
+  }
+  void untimed() { stress.finish(number, threads); }
+};
+
+void run_mstress(const Run& run, Record& record) {
+  const MstressShape shape(run);
+  HarnessMemory memory;
+  auto* workers = memory.take<MstressWorker>(run.threads);
+  void** places = memory.take<void*>(run.threads * shape.places());
+  auto* table = memory.take<Mstress<SystemAllocator>::Place>(shape.table);
+  for (unsigned i = 0; i < run.threads; ++i) {
+    Mstress<SystemAllocator> stress(shape, make_random<Mode::kFair>(run.seed, i), places + i * shape.places(),
+                                    table);
+    new (workers + i) MstressWorker{stress, i, run.threads};
+  }
+  run_counted_crew(run, memory, workers, record);
+}
+
 }  // namespace
 
 void run_classic(const Run& run, Record& record) {
@@ -155,6 +221,9 @@ void run_classic(const Run& run, Record& record) {
   if (workload == "shbench") return run_shbench(run, record);
   if (workload == "false sharing") return run_false_sharing(run, record);
   if (workload == "redis") return run_redis(run, record);
+  if (workload == "numbers") return run_numbers(run, record);
+  if (workload == "covers") return run_covers(run, record);
+  if (workload == "mstress") return run_mstress(run, record);
   fail("a lane of the family classic names no workload of it");
 }
 

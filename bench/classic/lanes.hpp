@@ -88,6 +88,15 @@ inline constexpr Lane kClassicLanes[] = {
     redis_lane("redis_synthetic_lpush", {0, 0, 100, 0}, 8'000'000),
     redis_lane("redis_synthetic_lpop", {0, 0, 0, 100}, 8'000'000),
     redis_lane("redis_synthetic_random", {70, 20, 5, 5}, 15'000'000),
+    {.name = "cfrac_like", .family = "classic",
+     .definition = {{"workload", "numbers"}, {"min_size", 16}, {"max_size", 64}, {"temporaries", 64}, {"saved", 8'192},
+                    {"saved_every", 50}, {"iterations", 8'000'000}}},
+    {.name = "espresso_like", .family = "classic",
+     .definition = {{"workload", "covers"}, {"min_size", 16}, {"max_size", 256}, {"min_cubes", 20}, {"max_cubes", 600},
+                    {"iterations", 10'000}}},
+    {.name = "mstress_like", .family = "classic",
+     .definition = {{"workload", "mstress"}, {"blocks", 5'000}, {"kept_every", 8}, {"table", 1'000},
+                    {"iterations", 1'000}}},
 };
 // clang-format on
 
