@@ -163,6 +163,22 @@ TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
   EXPECT_TRUE(Hysteresis::may_purge(g)) << "a purger looks after it";
 }
 
+// Pages go back by the span, and spans are larger than what was in them.
+TEST(Hysteresis, AloneAllSpansMayGoBackAtOnceHoweverFullTheyWere) {
+  constexpr std::size_t kSpans = hz::kGiB;
+  Alone<Hysteresis> g;
+  g.span_used(kSpans);
+  g.slots_out(kSpans / 4 * 3);
+  g.slots_returned(kSpans / 4 * 3, 64);
+  for (unsigned part = 0; part < 8; ++part) {
+    EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
+    g.span_retired(kSpans / 8);
+    Hysteresis::purged(g, kSpans / 8);
+  }
+  Hysteresis::purged(g, kSpans / 8);
+  EXPECT_FALSE(Hysteresis::may_purge(g));
+}
+
 // Slow enough for the rate, but again and again.
 TEST(Hysteresis, WhoEmptiesItselfADozenTimesInARowIsHeldOffThen) {
   Alone<Hysteresis> g;

@@ -100,7 +100,8 @@ struct BasicHysteresis : Footprint {
     // Sums, and what they were.
     alignas(kCacheLine) std::atomic<std::size_t> out{0};
     std::atomic<std::size_t> waiting{0}, bins{0}, peak{0};
-    std::atomic<std::size_t> spans{0};            // bytes of those in use
+    std::atomic<std::size_t> spans{0};            // bytes of those in use ...
+    std::atomic<std::size_t> most_spans{0};       // ... and the most there ever were
     std::atomic<std::size_t> high{0}, before{0};  // the highest live in this window, and in the one before
     std::atomic<std::uint64_t> began{0};          // this window, in milliseconds
     alignas(kCacheLine) std::atomic<std::uint64_t> busy_at{0};  // when live was last near recent
@@ -180,14 +181,13 @@ struct BasicHysteresis : Footprint {
   static bool may_purge(const Global& g) {
     if (Footprint::kBytesPerMicrosecond == 0 || has_purger(g)) return true;
     const std::uint64_t now = os::microseconds();
-    return now >= g.purge_not_before.load(std::memory_order_relaxed) &&
-           g.turned.is_little(now, peak_bytes(g));
+    return now >= g.purge_not_before.load(std::memory_order_relaxed) && g.turned.is_little(now, most_held(g));
   }
   static void purged(Global& g, std::size_t bytes) {
     if constexpr (Footprint::kBytesPerMicrosecond != 0) {
       if (has_purger(g)) return;
       // All that the program had may go at once, if it had it for as long as that takes.
-      const std::uint64_t now = os::microseconds(), most = peak_bytes(g) / Footprint::kBytesPerMicrosecond;
+      const std::uint64_t now = os::microseconds(), most = most_held(g) / Footprint::kBytesPerMicrosecond;
       const std::uint64_t then = g.purge_not_before.load(std::memory_order_relaxed);
       g.purge_not_before.store(
           (then + most > now ? then : now - most) + bytes / Footprint::kBytesPerMicrosecond,
@@ -227,9 +227,14 @@ struct BasicHysteresis : Footprint {
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:
+  // What there was to purge, at most: pages go back with spans, which are larger than what was in them.
+  static std::size_t most_held(const Global& g) {
+    const std::size_t spans = g.most_spans.load(std::memory_order_relaxed);
+    return spans > peak_bytes(g) ? spans : peak_bytes(g);
+  }
   // Without a purger; who does so again and again keeps what is put back all the same.
   static bool empties_itself(const Global& g, const PerThread& t) {
-    return !has_purger(g) && emptied(t) && g.turned.is_little(os::microseconds(), peak_bytes(g));
+    return !has_purger(g) && emptied(t) && g.turned.is_little(os::microseconds(), most_held(g));
   }
   static constexpr unsigned kEntriesPerLook = 16;
   // What threads have counted and not folded: a quarter of recent all together, and so much each.
@@ -257,6 +262,7 @@ struct BasicHysteresis : Footprint {
     add(g.bins, t.bins);
     add(g.spans, t.spans);
     raise(g.peak, out_bytes(g));
+    raise(g.most_spans, sum(g.spans.load(std::memory_order_relaxed), 0));
     raise(g.high, live(g));
     if (HZ_UNLIKELY(t.largest > g.largest.load(std::memory_order_relaxed))) raise(g.largest, t.largest);
     t.largest = 0;
