@@ -4,8 +4,8 @@
 // that ran full gives one away (flush), an outbox is delivered. Called from the slow paths of heap.hpp with
 // the thread's lock held.
 //
-//   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> lists that
-//            nobody owns -> a new span
+//   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> what waits
+//            for nobody, or where memory would be mapped for others -> a new span
 //   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
 
@@ -46,8 +46,11 @@ struct Boundary {
     Bundle bundle = Front::space(t.front, bin, want);
     Exchange::recall(t.exchange, bin, want, bundle);
     if (bundle.count == 0) Transfer::collect(t, t.owner, bin, want, bundle);
-    if (bundle.count == 0 && take_magazine(t, bin)) return popped(t, bin);
-    if (bundle.count == 0) Transfer::take_waiting(t, t.owner, bin, want, bundle);
+    if (bundle.count == 0 && exchanges(t, bin)) {
+      if (take_magazine(t, bin)) return popped(t, bin);
+    } else if (bundle.count == 0) {
+      Transfer::take_waiting(t, t.owner, bin, want, bundle);
+    }
     void* waiting = stock(t, bin, bundle);
     Transfer::pass_on_backlog(t, bin);
     if (waiting != nullptr) return waiting;
@@ -141,10 +144,15 @@ struct Boundary {
     if constexpr (FrontOfMagazines<Front>) return Front::swap(t.front, bin);
     return false;
   }
-  // Magazines that wait in the exchange come in whole, and leave whole; whether one did.
+  // Whether what waits in the exchange comes in by whole magazines, and leaves so.
+  static bool exchanges(const Thread& t, Bin bin) {
+    if constexpr (FrontOfMagazines<Front>) return Front::exchanges(t.front, bin);
+    return false;
+  }
+  // Whether one did.
   static bool take_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
-      auto* full = Front::exchanges(t.front, bin) ? Transfer::take_magazine(t, bin) : nullptr;
+      auto* full = Transfer::take_magazine(t, bin);
       if (full == nullptr) return false;
       t.took(full->count * bin_size(bin));
       Exchange::give_empty(Front::exchange(t.front, bin, full));
@@ -154,7 +162,7 @@ struct Boundary {
   }
   static bool give_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
-      auto* empty = Front::exchanges(t.front, bin) ? Exchange::take_empty() : nullptr;
+      auto* empty = exchanges(t, bin) ? Exchange::take_empty() : nullptr;
       if (empty == nullptr) return false;
       auto* full = Front::exchange(t.front, bin, empty);
       if (full != nullptr) t.gave(full->count * bin_size(bin));

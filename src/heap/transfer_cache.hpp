@@ -85,7 +85,7 @@ struct TransferCache {
     own(t, bin, out);
   }
 
-  // The same by the magazine; nullptr if none waits.
+  // The same by the magazine; nullptr if none waits near.
   static auto* take_magazine(Thread& t, Bin bin) {
     auto* full = Exchange::holds(bin) ? Exchange::take(S::shelves.exchange, bin) : nullptr;
     if (full == nullptr) return full;
@@ -172,6 +172,7 @@ struct TransferCache {
     if (out.count == 0) return;
     Observe::count(t.observe, Event::kRemoteCollected, sent);
     Retain::waiting_taken(t.retain, out.count * bin_size(bin));
+    own(t, bin, out);
   }
   // At most so many of the slots of a class that wait for an owner are given to others, or return to their
   // spans. Whether the caller has to trim afterwards: for all that it passes on, once.

@@ -86,35 +86,93 @@ TYPED_TEST(ExchangeContract, ThreadsLoseNothingAndGetNothingTwice) {
 
 using Depot = hz::MagazineDepot<hz::Hakozuna>;
 
-// Whatever processor it was given on and is taken on, in any order; `waits` never misses it.
+// A magazine of one slot.
+void GiveOne(Depot::Global& global, hz::Bin bin, void* slot) {
+  Depot::Magazine* const magazine = Depot::take_empty();
+  ASSERT_NE(nullptr, magazine);
+  magazine->slots[magazine->count++] = slot;
+  Depot::give(global, bin, magazine);
+}
+bool TakeWhole(Depot::Global& global, hz::Bin bin) {
+  Depot::Magazine* const magazine = Depot::take(global, bin);
+  Depot::give_empty(magazine);
+  return magazine != nullptr;
+}
+unsigned Steal(Depot::Global& global, hz::Bin bin, bool maps) {
+  BufferOf<hz::SlotArray> buffer;
+  hz::SlotArray bundle = buffer.empty();
+  hz::SomeOwners* nobody = nullptr;
+  EXPECT_EQ(0u, Depot::steal(global, *nobody, bin, 1, maps, bundle)) << "deferred";
+  return bundle.count;
+}
+
+// Whatever processor it was given on and is taken on, in any order; `waits` never misses it. By the magazine
+// a processor takes what it gave.
 TEST(ExchangeOfMagazines, WhatWaitsIsFoundFromEveryProcessor) {
   const OnProcessors processors;
   const auto global = std::make_unique<Depot::Global>();
   Slots slots(1);
+  BufferOf<hz::SlotArray> buffer;
   std::mt19937 random(7);
-  unsigned waiting = 0, found = 0, nothing = 0;
+  unsigned waits_on[2] = {};  // of two processors, or of the only one
+  unsigned waiting = 0, found = 0, nothing = 0, elsewhere = 0;
   for (unsigned step = 0; step < 4000; ++step) {
-    processors.go_to(random());
+    const unsigned which = random() % 2 % processors.count();
+    processors.go_to(which);
+    unsigned& here = waits_on[which];
     // Now and then all of it goes, or hints that nobody has cleared would never be old.
     if (random() % 16 < (step / 64 % 2 == 0 ? 10U : 5U)) {
-      Depot::Magazine* const magazine = Depot::take_empty();
-      ASSERT_NE(nullptr, magazine);
-      magazine->slots[magazine->count++] = slots[0];
-      Depot::give(*global, 7, magazine);
-      ++waiting;
+      GiveOne(*global, 7, slots[0]);
+      ++waiting, ++here;
       ASSERT_TRUE(Depot::waits(*global, 0, 7));
       continue;
     }
-    Depot::Magazine* const magazine = Depot::take(*global, 7);
-    ASSERT_EQ(waiting != 0, magazine != nullptr) << "step " << step << ", " << waiting << " wait";
-    ++(magazine != nullptr ? found : nothing);
-    if (magazine == nullptr) continue;
+    if (random() % 2 == 0) {
+      ASSERT_EQ(here != 0, TakeWhole(*global, 7)) << "step " << step << ", " << here << " wait here";
+      if (here != 0) --waiting, --here;
+      continue;
+    }
+    hz::SlotArray bundle = buffer.empty();
+    Depot::take(*global, 0, 7, 1, bundle);
+    ASSERT_EQ(waiting != 0 ? 1U : 0U, bundle.count) << "step " << step << ", " << waiting << " wait";
+    ++(waiting != 0 ? found : nothing);
+    if (waiting == 0) continue;
     --waiting;
-    Depot::give_empty(magazine);
+    if (here == 0) ++elsewhere;
+    --waits_on[here != 0 ? which : 1 - which];
   }
-  EXPECT_GT(found, 500U);
-  EXPECT_GT(nothing, 50U);
-  while (Depot::Magazine* const magazine = Depot::take(*global, 7)) Depot::give_empty(magazine);
+  EXPECT_GT(found, 300U);
+  EXPECT_GT(nothing, 20U);
+  EXPECT_TRUE(processors.count() == 1 || elsewhere > 20U) << elsewhere;
+}
+
+// Before memory is mapped a thread takes what another processor has left over. What that one took back of
+// late is left for it, but less of it each time.
+TEST(ExchangeOfMagazines, AnotherProcessorGivesWhatItDoesNotWantAgain) {
+  const OnProcessors processors;
+  if (processors.count() < 2) GTEST_SKIP() << "one processor";
+  const auto global = std::make_unique<Depot::Global>();
+  Slots slots(1);
+  constexpr unsigned kDrawn = 5, kMore = 3;
+  const auto given = [&](unsigned n) {
+    for (unsigned i = 0; i < n; ++i) GiveOne(*global, 7, slots[0]);
+  };
+  processors.go_to(0);
+  given(kDrawn + kMore);
+  processors.go_to(1);
+  EXPECT_EQ(0u, Steal(*global, 7, false)) << "no memory would be mapped";
+  EXPECT_EQ(1u, Steal(*global, 7, true)) << "nobody ever took of them";
+  processors.go_to(0);
+  given(1);
+  for (unsigned i = 0; i < kDrawn; ++i) EXPECT_TRUE(TakeWhole(*global, 7));
+  given(kDrawn);
+  processors.go_to(1);
+  for (unsigned i = 0; i < kMore; ++i) EXPECT_EQ(1u, Steal(*global, 7, true)) << i;
+  EXPECT_EQ(0u, Steal(*global, 7, true)) << "it will want them again";
+  unsigned stolen = 0, refused = 0;
+  while (Depot::waits(*global, 0, 7) && refused < 100) ++(Steal(*global, 7, true) != 0 ? stolen : refused);
+  EXPECT_EQ(kDrawn, stolen) << "whoever wants nothing any more keeps nothing";
+  EXPECT_LT(refused, 4u);
 }
 
 TEST(ExchangeOfMagazines, AMagazineWaitsAsItIsAndTheNewestLeavesFirst) {

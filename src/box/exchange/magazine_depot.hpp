@@ -3,8 +3,10 @@
 // Stacks of magazines, one per class and processor: threads which free leave them for threads which allocate.
 // All of hakozuna's exchange, and a part of hz4's and hz8's. A full magazine changes hands whole, for one
 // lock of its stack and no copy; what is less is copied into the one that came last. The newest magazine
-// leaves first, and a thread looks first where it runs, because those slots are the likeliest to be in its
-// core's cache. A magazine that cannot be had is one whose slots return to their spans.
+// leaves first, and a thread takes where it runs, because those slots are the likeliest to be in its core's
+// cache, and their neighbours too. It steals from other processors when memory would be mapped, and leaves
+// them what they took back themselves of late. A magazine that cannot be had is one whose slots return to
+// their spans.
 #pragma once
 
 #include <atomic>
@@ -28,6 +30,9 @@ struct MagazineDepot : WithoutOwners {
     struct alignas(64) Shelf {
       os::Lock lock;
       std::atomic<Magazine*> first{nullptr};  // written under the lock, else a hint
+      // In magazines, under the lock: how many wait, how many fewer than before because this processor took
+      // them, and the most that these were of late: it will want as many again.
+      unsigned count = 0, drawn = 0, wanted = 0;
     };
     // A bit for each shelf of the class on which something waits, so that who looks everywhere reads one line
     // and not one a processor. Written under the lock of the shelf: set when it gets its first magazine,
@@ -58,22 +63,43 @@ struct MagazineDepot : WithoutOwners {
       g.of_bin[bin].shelves.fetch_or(bit_of(here), std::memory_order_relaxed);
     full->follow_with(first(shelf));
     set_first(shelf, full);
+    ++shelf.count;
+    if (shelf.drawn != 0) --shelf.drawn;
   }
 
   // Of one magazine, and not more than `want`.
   static void take(Global& g, unsigned /*owner*/, Bin bin, unsigned want, SlotArray& out) {
     Magazine* emptied = nullptr;
-    at_newest(g, bin, [&](Shelf& shelf, Magazine* newest) {
+    const auto draw = [&](Shelf& shelf, Magazine* newest) {
       out.draw(want, newest->slots, newest->count);
       if (newest->count == 0) emptied = unlink(shelf, newest);
-    });
+      return true;
+    };
+    if (!at_own(g, bin, draw)) at_others(g, bin, draw);
     give_empty(emptied);
   }
-  // Whole; nullptr if none waits.
+  // Whole; nullptr if none waits for this processor.
   static Magazine* take(Global& g, Bin bin) {
     Magazine* full = nullptr;
-    at_newest(g, bin, [&](Shelf& shelf, Magazine* newest) { full = unlink(shelf, newest); });
+    at_own(g, bin, [&](Shelf& shelf, Magazine* newest) {
+      full = unlink(shelf, newest);
+      if (++shelf.drawn > shelf.wanted) shelf.wanted = shelf.drawn;
+      return true;
+    });
     return full;
+  }
+  // Of one magazine of another processor.
+  static unsigned steal(Global& g, auto& /*owners*/, Bin bin, unsigned want, bool anybodys, SlotArray& out) {
+    if (!anybodys) return 0;
+    Magazine* emptied = nullptr;
+    at_others(g, bin, [&](Shelf& shelf, Magazine* newest) {
+      if (!can_spare(shelf)) return false;
+      out.draw(want, newest->slots, newest->count);
+      if (newest->count == 0) emptied = unlink(shelf, newest);
+      return true;
+    });
+    give_empty(emptied);
+    return 0;
   }
 
   // An empty one, for a full one that will be given; nullptr if there is no memory. And the other way round.
@@ -95,7 +121,7 @@ struct MagazineDepot : WithoutOwners {
     Empty::make_whole();
     for (auto& shelves : g.of_cpu)
       for (Shelf& shelf : shelves)
-        if (shelf.lock.reset()) set_first(shelf, nullptr);
+        if (shelf.lock.reset()) empty(shelf);
   }
 
  private:
@@ -109,12 +135,18 @@ struct MagazineDepot : WithoutOwners {
     shelf.first.store(magazine, std::memory_order_relaxed);
   }
 
-  // What came last on this processor's shelf, else on the next one upwards that has some, if there is one,
-  // with the lock of the shelf. What a processor gives it takes itself as a rule, and then no line of another
-  // one passes.
-  static void at_newest(Global& g, Bin bin, auto visit) {
+  // Of the newest magazine there, with the lock of the shelf; whether `visit` took of it. What a processor
+  // gives it takes itself as a rule, and then no line of another one passes.
+  static bool at_own(Global& g, Bin bin, auto visit) {
+    Shelf& own = g.of_cpu[this_shard()][bin];
+    if (first(own) == nullptr) return false;
+    const os::Guarded hold(own.lock);
+    Magazine* const newest = first(own);
+    return newest != nullptr && visit(own, newest);
+  }
+  // The same on other shelves, from the next one upwards, until `visit` took of one.
+  static void at_others(Global& g, Bin bin, auto visit) {
     const unsigned here = this_shard();
-    if (first(g.of_cpu[here][bin]) != nullptr && visited(g.of_cpu[here][bin], visit)) return;
     const std::uint64_t some = waiting(g, bin) & ~bit_of(here);
     std::uint64_t left = here == 0 ? some : some >> here | some << (kShards - here);
     for (; left != 0; left &= left - 1) {
@@ -122,20 +154,27 @@ struct MagazineDepot : WithoutOwners {
       Shelf& shelf = g.of_cpu[at][bin];
       const os::Guarded hold(shelf.lock);
       Magazine* const newest = first(shelf);
-      if (newest != nullptr) visit(shelf, newest);
+      const bool took = newest != nullptr && visit(shelf, newest);
       if (first(shelf) == nullptr) g.of_bin[bin].shelves.fetch_and(~bit_of(at), std::memory_order_relaxed);
-      if (newest != nullptr) return;
+      if (took) return;
     }
   }
-  static bool visited(Shelf& shelf, auto visit) {
-    const os::Guarded hold(shelf.lock);
-    Magazine* const newest = first(shelf);
-    if (newest != nullptr) visit(shelf, newest);
-    return newest != nullptr;
+  // To another processor, which is about to map memory. It asks again when it has used that up: each time in
+  // vain halves what is kept from it, or what was wanted once would be kept for ever.
+  static bool can_spare(Shelf& shelf) {
+    if (shelf.count > shelf.wanted) return true;
+    shelf.wanted /= 2;
+    if (shelf.drawn > shelf.wanted) shelf.drawn = shelf.wanted;
+    return false;
   }
   static Magazine* unlink(Shelf& shelf, Magazine* newest) {
     set_first(shelf, newest->following());
+    --shelf.count;
     return newest;
+  }
+  static void empty(Shelf& shelf) {
+    set_first(shelf, nullptr);
+    shelf.count = shelf.drawn = shelf.wanted = 0;
   }
   // What would not fill a magazine goes into the one that came last, as far as that has room.
   static void top_up(Shelf& shelf, SlotArray& bundle) {

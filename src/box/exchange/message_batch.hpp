@@ -92,8 +92,9 @@ struct MessageBatch : MagazineDepot<Line> {
   static bool waits(Global& g, unsigned owner, Bin bin) {
     return arrived(g, owner, bin) || Depot::waits(g, owner, bin);
   }
-  // From inboxes alone: the depot is everybody's, and was asked before.
   static unsigned steal(Global& g, auto& owners, Bin bin, unsigned want, bool anybodys, SlotArray& out) {
+    Depot::steal(g, owners, bin, want, anybodys, out);
+    if (out.count != 0) return 0;  // none of these had been deferred
     g.stealing.ask(owners, anybodys, [&](unsigned owner) { return collect(g, owner, bin, want, out) != 0; });
     return out.count;
   }
