@@ -176,6 +176,7 @@ struct State {
     std::size_t highest = 0;      // ... and the most bytes out of spans since its cache was last taken
     Thread* next = nullptr;
     Thread* previous = nullptr;
+    Thread* closed = nullptr;  // while counting: its own `empty`, for each operation writes there
 
     void took(std::size_t bytes) {
       taken += static_cast<std::ptrdiff_t>(bytes);
@@ -255,9 +256,7 @@ struct State {
     if (local != nullptr) local->fast.store(shown ? &unless_counting(t) : &empty, std::memory_order_relaxed);
   }
   // What the hot path is to see while nothing stands against it.
-  static Thread& unless_counting(Thread& t) {
-    return global.counting.load(std::memory_order_relaxed) ? empty : t;
-  }
+  static Thread& unless_counting(Thread& t) { return t.closed == nullptr ? t : *t.closed; }
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
   struct Hold : os::Guarded {

@@ -147,11 +147,15 @@ struct Threads {
     return t;
   }
 
-  // A thread's state, and behind it what its front stores apart: a mapping, so that it goes back when the
-  // thread is gone.
+  // A thread's state, and behind it what its front stores apart, and the closed state: a mapping, so that it
+  // goes back when the thread is gone.
   using Store = typename Line::Front::Store;
   static constexpr std::size_t kStateBytes = align_up(sizeof(Thread), 64);
-  static std::size_t mapping_bytes() { return align_up(kStateBytes + sizeof(Store), os::page_bytes()); }
+  static constexpr std::size_t kStoreBytes = align_up(sizeof(Store), 64);
+  static std::size_t mapping_bytes() {
+    const bool counting = S::global.counting.load(std::memory_order_relaxed);
+    return align_up(kStateBytes + kStoreBytes + (counting ? kStateBytes : 0), os::page_bytes());
+  }
   static constexpr unsigned kSpares = 8;
 
   static Thread* fresh_thread(typename S::Global& g) {
@@ -165,6 +169,8 @@ struct Threads {
       g.thread_memory += mapping_bytes();
     }
     ::new (static_cast<void*>(t)) Thread;
+    if (g.counting.load(std::memory_order_relaxed))
+      t->closed = ::new (pointer(address(t) + kStateBytes + kStoreBytes)) Thread;
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
     Line::Exchange::join(t->exchange, S::shelves.exchange);

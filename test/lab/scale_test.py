@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """hz scale: programs of which is known what passes between cores; what is made of the counts; and the default line."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -80,6 +81,17 @@ def test_no_line_is_hot_under_the_default_line(lane: str) -> None:
     counted = scale.simulate(ours, command, THREADS, 8000, 4000, hottest=1)
     assert counted.hottest < LIMITS[lane], counted.hot
     assert 0 < counted.transfers < 0.5
+
+
+@needs_qemu
+def test_no_line_is_hot_while_counting() -> None:
+    """Each call crosses the boundary then. Where threads did so by one empty state, its lines passed 1.0 times a call."""
+    ours = contender.find_line(contender.line_names()[0])
+    counting = dataclasses.replace(ours, env={"HZ_STATS": "1"})
+    command = [str(LANE), "--lane", "guard_r0", "--threads", str(THREADS)]
+    counted = scale.simulate(counting, command, THREADS, 8000, 4000, hottest=1)
+    assert counted.instructions > 200, "it did not count"
+    assert counted.hottest < 0.1, counted.hot
 
 
 MAP = Map("4000 8000 \n10000 20000 /lib/libown.so\nmalloc /lib/libown.so")
