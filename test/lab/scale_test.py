@@ -85,7 +85,7 @@ def test_no_line_is_hot_under_the_default_line(lane: str) -> None:
 
 @needs_qemu
 def test_no_line_is_hot_while_counting() -> None:
-    """Each call crosses the boundary then. Where threads did so by one empty state, its lines passed 1.0 times a call."""
+    """Each call crosses the boundary then. Where threads did so by one empty state, its lines passed once a call."""
     ours = contender.find_line(contender.line_names()[0])
     counting = dataclasses.replace(ours, env={"HZ_STATS": "1"})
     command = [str(LANE), "--lane", "guard_r0", "--threads", str(THREADS)]
