@@ -85,7 +85,7 @@ struct TransferCache {
     own(t, bin, out);
   }
 
-  // The same by the magazine; nullptr if none waits near.
+  // The same by the magazine; nullptr if none waits for this processor.
   static auto* take_magazine(Thread& t, Bin bin) {
     auto* full = Exchange::holds(bin) ? Exchange::take(S::shelves.exchange, bin) : nullptr;
     if (full == nullptr) return full;

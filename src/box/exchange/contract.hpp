@@ -48,8 +48,8 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   { E::take(g, owner, bin, want, bundle) } -> std::same_as<void>;
   // Does anything wait for the owner, or was deferred? a hint
   { E::waits(g, owner, bin) } -> std::same_as<bool>;
-  // What waits for owners without a thread, or, if `yes`, for whom ever and wherever: memory is about to be
-  // mapped. How many of these slots had been deferred.
+  // What waits for owners without a thread. If `yes`, memory is about to be mapped: then also what waits for
+  // other owners, and for threads of other processors. How many of these slots had been deferred.
   { E::steal(g, owners, bin, want, yes, bundle) } -> std::same_as<unsigned>;
   { E::metadata_bytes(known) } -> std::same_as<std::size_t>;  // beside Global
   { E::shrink(g, owner) } -> std::same_as<void>;  // memory of its own that it does not need goes back
@@ -97,7 +97,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
 template <class E>
 concept ExchangeOfMagazines = requires(typename E::Global& g, Bin bin, typename E::Magazine* magazine) {
   { E::give(g, bin, magazine) } -> std::same_as<void>;
-  { E::take(g, bin) } -> std::same_as<typename E::Magazine*>;  // nullptr if none waits near
+  { E::take(g, bin) } -> std::same_as<typename E::Magazine*>;  // nullptr: none waits for this processor
   { E::take_empty() } -> std::same_as<typename E::Magazine*>;  // its count is 0; nullptr: no memory
   { E::give_empty(magazine) } -> std::same_as<void>;           // or none
 };
@@ -109,9 +109,6 @@ struct WithoutOwners {
   struct PerThread {};
 
   static constexpr bool holds(Bin) { return true; }
-  static constexpr unsigned steal(auto&, auto&, Bin, unsigned /*want*/, bool /*anybodys*/, auto&) {
-    return 0;
-  }
 
   static void join(auto&, auto&) {}
   static constexpr bool admit(auto&, unsigned /*owner*/, Bin) { return false; }

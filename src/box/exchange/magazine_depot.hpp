@@ -69,19 +69,19 @@ struct MagazineDepot : WithoutOwners {
 
   // Of one magazine, and not more than `want`.
   static void take(Global& g, unsigned /*owner*/, Bin bin, unsigned want, SlotArray& out) {
+    const unsigned here = this_shard();
     Magazine* emptied = nullptr;
-    const auto draw = [&](Shelf& shelf, Magazine* newest) {
-      out.draw(want, newest->slots, newest->count);
-      if (newest->count == 0) emptied = unlink(shelf, newest);
+    const auto some = [&](Shelf& shelf, Magazine* newest) {
+      emptied = draw(shelf, newest, want, out);
       return true;
     };
-    if (!at_own(g, bin, draw)) at_others(g, bin, draw);
+    if (!at_own(g, here, bin, some)) at_others(g, here, bin, some);
     give_empty(emptied);
   }
   // Whole; nullptr if none waits for this processor.
   static Magazine* take(Global& g, Bin bin) {
     Magazine* full = nullptr;
-    at_own(g, bin, [&](Shelf& shelf, Magazine* newest) {
+    at_own(g, this_shard(), bin, [&](Shelf& shelf, Magazine* newest) {
       full = unlink(shelf, newest);
       if (++shelf.drawn > shelf.wanted) shelf.wanted = shelf.drawn;
       return true;
@@ -92,10 +92,9 @@ struct MagazineDepot : WithoutOwners {
   static unsigned steal(Global& g, auto& /*owners*/, Bin bin, unsigned want, bool anybodys, SlotArray& out) {
     if (!anybodys) return 0;
     Magazine* emptied = nullptr;
-    at_others(g, bin, [&](Shelf& shelf, Magazine* newest) {
+    at_others(g, this_shard(), bin, [&](Shelf& shelf, Magazine* newest) {
       if (!can_spare(shelf)) return false;
-      out.draw(want, newest->slots, newest->count);
-      if (newest->count == 0) emptied = unlink(shelf, newest);
+      emptied = draw(shelf, newest, want, out);
       return true;
     });
     give_empty(emptied);
@@ -136,17 +135,17 @@ struct MagazineDepot : WithoutOwners {
   }
 
   // Of the newest magazine there, with the lock of the shelf; whether `visit` took of it. What a processor
-  // gives it takes itself as a rule, and then no line of another one passes.
-  static bool at_own(Global& g, Bin bin, auto visit) {
-    Shelf& own = g.of_cpu[this_shard()][bin];
+  // gives it takes itself as a rule, and then no line of another one passes. Who looks here and then at the
+  // others asks once where `here` is: he may be moved to one of them meanwhile, and would pass that one by.
+  static bool at_own(Global& g, unsigned here, Bin bin, auto visit) {
+    Shelf& own = g.of_cpu[here][bin];
     if (first(own) == nullptr) return false;
     const os::Guarded hold(own.lock);
     Magazine* const newest = first(own);
     return newest != nullptr && visit(own, newest);
   }
   // The same on other shelves, from the next one upwards, until `visit` took of one.
-  static void at_others(Global& g, Bin bin, auto visit) {
-    const unsigned here = this_shard();
+  static void at_others(Global& g, unsigned here, Bin bin, auto visit) {
     const std::uint64_t some = waiting(g, bin) & ~bit_of(here);
     std::uint64_t left = here == 0 ? some : some >> here | some << (kShards - here);
     for (; left != 0; left &= left - 1) {
@@ -166,6 +165,11 @@ struct MagazineDepot : WithoutOwners {
     shelf.wanted /= 2;
     if (shelf.drawn > shelf.wanted) shelf.drawn = shelf.wanted;
     return false;
+  }
+  // The magazine, if it is empty now.
+  static Magazine* draw(Shelf& shelf, Magazine* newest, unsigned want, SlotArray& out) {
+    out.draw(want, newest->slots, newest->count);
+    return newest->count == 0 ? unlink(shelf, newest) : nullptr;
   }
   static Magazine* unlink(Shelf& shelf, Magazine* newest) {
     set_first(shelf, newest->following());
