@@ -109,6 +109,9 @@ struct WithoutOwners {
   struct PerThread {};
 
   static constexpr bool holds(Bin) { return true; }
+  static constexpr unsigned steal(auto&, auto&, Bin, unsigned /*want*/, bool /*anybodys*/, auto&) {
+    return 0;
+  }
 
   static void join(auto&, auto&) {}
   static constexpr bool admit(auto&, unsigned /*owner*/, Bin) { return false; }
