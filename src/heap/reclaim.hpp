@@ -80,10 +80,11 @@ struct Reclaim {
   }
 
   // Returns what this thread and all shared lists hold to the spans, and pages beyond `keep_dirty` bytes to
-  // the system.
+  // the system. What the purger took from a list a moment ago and holds in its hands is waited for.
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
     Transfer::flush_all(t);
+    { const typename S::Hold purger(S::purger_state.lock); }
     return Spans::purge(t, keep_dirty, SIZE_MAX);
   }
 };

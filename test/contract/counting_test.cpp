@@ -230,6 +230,23 @@ TYPED_TEST(Counting, TheDeadAreStillCounted) {
   this->ExpectTrimmed({});
 }
 
+// What the purger has in its hands is in no list that a trim looks into, and free a moment later.
+TYPED_TEST(Counting, ATrimWaitsForThePurger) {
+  using Heap = typename TestFixture::Heap;
+  using S = typename Heap::S;
+  this->New(100);
+  std::atomic<bool> trimmed{false};
+  S::purger_state.lock.lock();
+  std::thread trimming([&] {
+    Heap::trim(0);
+    trimmed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(trimmed);
+  S::purger_state.lock.unlock();
+  trimming.join();
+}
+
 TYPED_TEST(Counting, PurgesAreCounted) {
   using Heap = typename TestFixture::Heap;
   for (int i = 0; i < 2000; ++i) std::fill_n(static_cast<char*>(this->New(20000)), 20000, 'x');
