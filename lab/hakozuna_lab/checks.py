@@ -69,7 +69,7 @@ SHOWN_ELSEWHERE = r"|".join(
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
 FULL = (
-    Lane("release", long_lines=("hakozuna", "hz3", "hz8"), without=SHOWN_ELSEWHERE),
+    Lane("release", long_lines=("hakozuna", "hz3", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(
         "release-clang",
         folders=("unit", "contract", "reject", "surface", "death", "golden", "package", "returns", "life"),
@@ -83,8 +83,8 @@ FULL = (
         lines=("hz3-fast",),
         without=r"^preload\..*\.(clang|cpython|gcc|gdb|go|java|node|rust)$",
     ),
-    Lane("asan", lines=("hakozuna", "hz4", "hz8")),
-    Lane("tsan", lines=("hakozuna", "hz4", "hz8"), without=NOTHING_FOR_TSAN),
+    Lane("asan", lines=("hakozuna", "hz4", "hz7", "hz8")),
+    Lane("tsan", lines=("hakozuna", "hz4", "hz7", "hz8"), without=NOTHING_FOR_TSAN),
 )
 
 

@@ -5,7 +5,7 @@
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
-using hz::ThisLine;
+using hz::ThisLibrary;
 
 HZ_EXPORT void* hz_malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void hz_free(void* ptr) { ThisHeap::free(ptr); }
@@ -24,25 +24,14 @@ HZ_EXPORT size_t hz_usable_size(const void* ptr) { return ThisHeap::usable_size(
 HZ_EXPORT int hz_owns(const void* ptr) { return ThisHeap::owns(ptr) ? 1 : 0; }
 HZ_EXPORT int hz_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
 HZ_EXPORT const char* hz_version() { return HZ_VERSION; }
-HZ_EXPORT const char* hz_line() { return ThisLine::kName; }
+HZ_EXPORT const char* hz_line() { return hz::ThisLine::kName; }
 
 HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
-  const hz_stats_t now = hz::Stats<ThisLine>::read();
+  const hz_stats_t now = ThisLibrary::stats();
   memcpy(out, &now, size < sizeof now ? size : sizeof now);
 }
 
 namespace {
-bool has_stats() { return hz::Start<ThisLine>::options.stats != hz::StatsFormat::kNone; }
-
-// Options are read when the heap opens, and a program may end without ever allocating.
-__attribute__((constructor)) void at_start() {
-  hz::Start<ThisLine>::open();
-  hz::Forks<ThisLine>::hook_forks();
-  if (has_stats()) hz::os::before_termination(&hz::Stats<ThisLine>::print_interrupted);
-}
-
-__attribute__((destructor)) void at_exit() {
-  if (has_stats()) hz::Stats<ThisLine>::print_last();
-  hz::ExitCheck<ThisLine>::run();
-}
+__attribute__((constructor)) void at_start() { ThisLibrary::at_load(); }
+__attribute__((destructor)) void at_end() { ThisLibrary::at_exit(); }
 }  // namespace

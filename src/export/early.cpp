@@ -16,8 +16,7 @@ namespace {
 void nothing() {}
 
 extern "C" __attribute__((used)) void (*hz_prepare_thread())() {
-  using S = hz::State<hz::ThisLine>;
-  if (__libc_setup_tls == nullptr) S::tls.fast.store(&S::empty, std::memory_order_relaxed);
+  if (__libc_setup_tls == nullptr) hz::ThisLibrary::prepare_thread();
   return &nothing;
 }
 

@@ -4,10 +4,9 @@
 #pragma once
 
 #include HZ_LINE_HEADER
-#include "heap/exit_check.hpp"
-#include "heap/stats.hpp"
 
 namespace hz {
 using ThisLine = HZ_LINE;
 using ThisHeap = Heap<ThisLine>;
+using ThisLibrary = Library<ThisLine>;
 }  // namespace hz

@@ -8,11 +8,9 @@
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
-using hz::ThisLine;
+using hz::ThisLibrary;
 
 namespace {
-
-hz_stats_t stats() { return hz::Stats<ThisLine>::read(); }
 
 int clipped(size_t n) { return n > INT32_MAX ? INT32_MAX : static_cast<int>(n); }
 
@@ -21,12 +19,11 @@ int clipped(size_t n) { return n > INT32_MAX ? INT32_MAX : static_cast<int>(n); 
 HZ_EXPORT int malloc_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
 
 HZ_EXPORT struct mallinfo2 mallinfo2() {
-  const hz_stats_t s = stats();
-  const auto& heap = hz::State<ThisLine>::global;
+  const hz_stats_t s = ThisLibrary::stats();
   struct mallinfo2 info = {};
   // As the C library: what is huge stands apart, and is in no other field. Others may free a block meanwhile.
-  info.hblks = heap.huge_blocks.load(std::memory_order_relaxed);
-  info.hblkhd = std::min(heap.huge_bytes.load(std::memory_order_relaxed), s.bytes_live);
+  info.hblks = ThisLibrary::huge_blocks();
+  info.hblkhd = std::min(ThisLibrary::huge_bytes(), s.bytes_live);
   info.arena = s.bytes_held + s.bytes_dirty - info.hblkhd;
   info.ordblks =
       s.spans_acquired - s.spans_retired - std::min(info.hblks, s.spans_acquired - s.spans_retired);
@@ -52,7 +49,7 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
     errno = EINVAL;
     return -1;
   }
-  const hz_stats_t s = stats();
+  const hz_stats_t s = ThisLibrary::stats();
   const int written =
       fprintf(stream,
               "<malloc version=\"1\">\n<heap nr=\"0\">\n"
@@ -61,17 +58,17 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
               "<hakozuna line=\"%s\" version=\"%s\" live=\"%lu\" cached=\"%lu\" dirty=\"%lu\" "
               "metadata=\"%lu\" threads=\"%lu\"/>\n</heap>\n</malloc>\n",
               s.spans_acquired - s.spans_retired, s.bytes_cached + s.bytes_dirty,
-              s.bytes_held + s.bytes_dirty, s.bytes_peak, ThisLine::kName, HZ_VERSION, s.bytes_live,
+              s.bytes_held + s.bytes_dirty, s.bytes_peak, hz::ThisLine::kName, HZ_VERSION, s.bytes_live,
               s.bytes_cached, s.bytes_dirty, s.bytes_metadata, s.threads);
   return written < 0 ? -1 : 0;
 }
 
-HZ_EXPORT void malloc_stats() { hz::Stats<ThisLine>::print(hz::StatsFormat::kText); }
+HZ_EXPORT void malloc_stats() { ThisLibrary::print_stats(hz::StatsFormat::kText); }
 
 // Two parameters have a counterpart: how much free memory may stay, in bytes. The others mean nothing here.
 HZ_EXPORT int mallopt(int parameter, int value) {
   if (parameter != M_TRIM_THRESHOLD && parameter != M_TOP_PAD) return 0;
   if (value < 0) return 0;
-  ThisLine::Retain::set(hz::State<ThisLine>::global.retain, {.floor = static_cast<size_t>(value)});
+  ThisLibrary::set_floor(static_cast<size_t>(value));
   return 1;
 }

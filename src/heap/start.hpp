@@ -4,6 +4,8 @@
 // by a thread's birth and by those who need a heap without one; a load afterwards.
 #pragma once
 
+#include <array>
+
 #include "heap/options.hpp"
 #include "heap/tables.hpp"
 
@@ -68,23 +70,17 @@ struct Start {
 
   static void apply_preset() {
     typename S::Global& g = S::global;
-    if (options.preset[0] == 0) return;
-    if constexpr (requires { Line::kPresets; }) {
-      for (const Preset& preset : Line::kPresets) {
-        if (std::string_view(preset.name) != options.preset) continue;
-        if (options.thread_cache == 0) g.thread_budget.store(preset.thread_cache, std::memory_order_relaxed);
-        Line::Retain::set(g.retain,
-                          {.percent = options.retain == 0 ? preset.retain : 0, .floor = preset.floor});
-        return;
-      }
-    }
-    os::Message message;
-    message.text("hz: warning: line ")
-        .text(Line::kName)
-        .text(" has no preset ")
-        .text(options.preset)
-        .text("\n")
-        .send();
+    const Preset* const preset = options.preset_among(presets(), Line::kName);
+    if (preset == nullptr) return;
+    if (options.thread_cache == 0) g.thread_budget.store(preset->thread_cache, std::memory_order_relaxed);
+    Line::Retain::set(g.retain,
+                      {.percent = options.retain == 0 ? preset->retain : 0, .floor = preset->floor});
+  }
+  static auto presets() {
+    if constexpr (requires { Line::kPresets; })
+      return std::to_array(Line::kPresets);
+    else
+      return std::array<Preset, 0>{};
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "hakozuna/hakozuna.h"
 #include "heap/fork.hpp"
+#include "heap/stats_line.hpp"
 
 namespace hz {
 
@@ -75,15 +76,6 @@ struct Stats {
     const bool has_;
   };
 
-  static constexpr std::size_t kFields = sizeof(hz_stats_t) / sizeof(std::uint64_t);
-  static constexpr const char* kNames[] = {
-      "counting",         "alloc_small",    "alloc_medium",   "alloc_large",   "free_small",
-      "free_medium",      "free_large",     "refills",        "flushes",       "remote_sent",
-      "remote_collected", "remote_waiting", "spans_acquired", "spans_retired", "purges",
-      "bytes_held",       "bytes_live",     "bytes_cached",   "bytes_dirty",   "bytes_purged",
-      "bytes_metadata",   "bytes_peak",     "threads",        "revocations"};
-  static_assert(sizeof kNames / sizeof kNames[0] == kFields);
-
   static std::uint64_t at(const std::uint64_t* sums, Event event) {
     return sums[static_cast<unsigned>(event)];
   }
@@ -147,18 +139,7 @@ struct Stats {
 
   static os::LongMessage& compose(os::LongMessage& m, StatsFormat format, Patience& patience) {
     const hz_stats_t s = read(patience);
-    const bool json = format == StatsFormat::kJson;
-    m.text(json ? "{\"hz\":\"stats\",\"line\":\"" : "hz: stats line=").text(Line::kName);
-    m.text(json ? "\",\"version\":\"" : " version=").text(HZ_VERSION);
-    m.text(json ? "\",\"build\":\"" : " build=").text(kBuildKind).text("/").word(kCompiler);
-    m.text(json ? "\",\"pid\":" : " pid=").decimal(os::process_id());
-    m.text(json ? ",\"program\":\"" : " program=").name(os::program_name()).text(json ? "\"" : "");
-    if (patience.lost) m.text(json ? ",\"incomplete\":1" : " incomplete=1");
-    const auto* values = reinterpret_cast<const std::uint64_t*>(&s);
-    for (std::size_t i = 0; i < kFields; ++i) {
-      m.text(json ? ",\"" : " ").text(kNames[i]).text(json ? "\":" : "=").decimal(values[i]);
-    }
-    return m.text(json ? "}\n" : "\n");
+    return compose_stats(m, Line::kName, s, format, patience.lost);
   }
 
   static void add_locked(Thread& t, std::uint64_t* sums, std::size_t& cached, Patience& patience) {

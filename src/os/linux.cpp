@@ -91,9 +91,10 @@ Placed extend(void* at, std::size_t bytes, Use use) {
   return Placed::kHere;
 }
 
-void* map(std::size_t bytes, std::size_t alignment) {
+void* map(std::size_t bytes, std::size_t alignment, Use use) {
   const KeepErrno keep;
-  return map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
+  void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
+  return at == nullptr || use != Use::kBlocks ? at : advised(at, bytes);
 }
 
 bool forbid_huge_pages(void* at, std::size_t bytes) {

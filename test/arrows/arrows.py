@@ -5,6 +5,7 @@
 #   arrows   base <- os <- box <- heap <- line <- export; a box sees base, os and its own role's contract.hpp
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
 #   header   every source file begins with its SPDX line and a comment that says what it is for
+#   walk     the page that walks through a heap names every function and type of it
 import re
 import sys
 from pathlib import Path
@@ -13,6 +14,10 @@ LAYERS = ["base", "os", "box", "heap", "line", "export"]
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
 COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".map": "#"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
+# Folders of src/ that a page walks through, and what these define.
+WALKS = {"heap/one_lock": "doc/line/hz7.md"}
+DEFINITION = re.compile(r"^  (?!return|if|for|while|switch|else)(?:[\w:<>&*\[\]]+ )+[*&]?(\w+)\([^;]*$"
+                        r"|^ *(?:struct|class|enum class) (\w+)\b(?!;)", re.MULTILINE)
 CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?:n?def)?\b")
 
 
@@ -87,6 +92,18 @@ def header_faults(root):
                     yield f"{path.relative_to(root)}: {fault}"
 
 
+def walk_faults(root):
+    for folder, page in WALKS.items():
+        paths = sorted((root / "src" / folder).glob("*.hpp"))
+        text = (root / page).read_text(encoding="utf-8") if paths else ""
+        named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", text))))
+        for path in paths:
+            for match in DEFINITION.finditer(path.read_text(encoding="utf-8")):
+                name = match[1] or match[2]
+                if name not in named:
+                    yield f"{page}: does not name {name} of {path.relative_to(root)}"
+
+
 def faults(root):
     src = root / "src"
     files = sorted(str(path.relative_to(src)) for path in src.rglob("*") if path.is_file())
@@ -96,6 +113,7 @@ def faults(root):
     for name in files:
         yield from file_faults(src, name)
     yield from header_faults(root)
+    yield from walk_faults(root)
 
 
 def main():

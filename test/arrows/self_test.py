@@ -17,6 +17,7 @@ CLEAN = {
     "box/front/bins.hpp": '#include "box/front/contract.hpp"\n',
     "box/route/contract.hpp": "",
     "heap/heap.hpp": '#include "box/front/contract.hpp"\n#include "hakozuna/hakozuna.h"\n',
+    "heap/one_lock/heap.hpp": "struct Heap {\n  static void* take(unsigned n) {\n  }\n};\n",
     "line/one.hpp": '#include "heap/heap.hpp"\n#include "box/front/bins.hpp"\n',
     "export/malloc.cpp": "#include HZ_LINE_HEADER\n",
 }
@@ -28,6 +29,7 @@ class Arrows(unittest.TestCase):
         self.root = Path(self.folder.name)
         for name, text in CLEAN.items():
             self.write("src/" + name, HEADER + text)
+        self.write("doc/line/hz7.md", "`Heap::take` takes.\n")
 
     def tearDown(self):
         self.folder.cleanup()
@@ -61,6 +63,10 @@ class Arrows(unittest.TestCase):
                     self.plant(user, f'#include "{used}"\n')
                     self.expect_only(user + ":4", "must not know")
                     self.plant(user, CLEAN[user])
+
+    def test_walk_past_a_function(self):
+        self.write("doc/line/hz7.md", "`Heap` and what it can take.\n")
+        self.expect_only("doc/line/hz7.md", "does not name take of src/heap/one_lock/heap.hpp")
 
     def test_box_of_another_role(self):
         self.plant("box/front/bins.hpp", '#include "box/route/contract.hpp"\n')

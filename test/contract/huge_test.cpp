@@ -40,7 +40,7 @@ class HugeContract : public ::testing::Test {
     std::thread([] { Heap::free(block); }).join();
   }
 };
-TYPED_TEST_SUITE(HugeContract, Lines);
+TYPED_TEST_SUITE(HugeContract, LinesOfBoxes);
 
 TYPED_TEST(HugeContract, OneOfTwoFreesAtOnceIsToldAndTheRunsStayWhole) {
   using Heap = typename TestFixture::Heap;

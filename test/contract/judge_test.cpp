@@ -44,7 +44,7 @@ class JudgeContract : public ::testing::Test {
     return capture.Text();
   }
 };
-TYPED_TEST_SUITE(JudgeContract, Lines);
+TYPED_TEST_SUITE(JudgeContract, LinesOfBoxes);
 
 TYPED_TEST(JudgeContract, ARunThatGoesAfterTheLookIsReportedAsItWas) {
   using Heap = typename TestFixture::Heap;

@@ -59,6 +59,7 @@ int LiveAgain() {
 }
 
 TEST(PurgerAndFork, ChildHasNoneAndMayStartItsOwn) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   if (kThreadSanitizer) GTEST_SKIP() << "it does not allow threads in the child of a fork";
   const Watchdog watchdog;
   Service service;
@@ -71,6 +72,7 @@ TEST(PurgerAndFork, ChildHasNoneAndMayStartItsOwn) {
 
 // The purger is at work all the time: threads churn and sleep in turn, and the process forks.
 TEST(PurgerAndFork, HundredsOfForksWhileItWorks) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   if (kThreadSanitizer) GTEST_SKIP() << "it does not allow threads in the child of a fork";
   const Watchdog watchdog(Long() ? 3000 : 240);
   std::atomic<bool> stop{false};
@@ -127,8 +129,14 @@ void Leave(const char* exec) {
   }
 }
 
-TEST(PurgerAndExit, ExitsWhileItWorks) { Leave("0"); }
-TEST(PurgerAndExit, ExecsWhileItWorks) { Leave("1"); }
+TEST(PurgerAndExit, ExitsWhileItWorks) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
+  Leave("0");
+}
+TEST(PurgerAndExit, ExecsWhileItWorks) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
+  Leave("1");
+}
 
 }  // namespace
 }  // namespace hz_test

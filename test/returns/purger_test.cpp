@@ -13,6 +13,7 @@ namespace hz_test {
 namespace {
 
 TEST(Purger, ComesWithWorkAndGoesWithoutIt) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   if (kThreadSanitizer) GTEST_SKIP() << "it knows no barrier on all threads, so the heap does not get small";
   const Watchdog watchdog;
   Service service;
@@ -23,6 +24,7 @@ TEST(Purger, ComesWithWorkAndGoesWithoutIt) {
 }
 
 TEST(Purger, IsOne) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   const Watchdog watchdog;
   Service service(8);
   ASSERT_TRUE(service.WakePurger());
@@ -43,6 +45,7 @@ TEST(Purger, IsOne) {
 // What a thread that is never idle has not needed for a second goes, although its recent peak would allow it
 // to stay.
 TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
   const Watchdog watchdog;
   Load stays(kServiceBytes, Sizes::kLarge);
@@ -70,6 +73,7 @@ TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
 // One slot of each span, the last to be freed, lies in the bin of a thread that goes on with other sizes:
 // what is out does not become less, and yet they go.
 TEST(Purger, TakesFewSlotsOfManySpansFromABusyThread) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
   const Watchdog watchdog;
   constexpr std::size_t kSize = 100, kSpans = 100, kOfSpan = 650;
@@ -183,6 +187,7 @@ constexpr std::uint64_t kOfTheSystem = Bit(SIGKILL) | Bit(SIGSTOP);
 constexpr std::uint64_t kOfTheLibrary = Bit(32) | Bit(33);
 
 TEST(Purger, BlocksAllSignals) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   const Watchdog watchdog;
   Service service;
   ASSERT_TRUE(service.WakePurger());
@@ -198,6 +203,7 @@ std::atomic<unsigned> handled{0};
 
 // Nobody but the purger could take it, and so it waits.
 TEST(Purger, TakesNoSignalOfTheProcess) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   const Watchdog watchdog;
   sigset_t ours;
   sigemptyset(&ours);
@@ -216,6 +222,7 @@ TEST(Purger, TakesNoSignalOfTheProcess) {
 
 // setuid() asks every thread of the process by a signal of the C library, and waits for the answers.
 TEST(Purger, AnswersTheLibrary) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
   const Watchdog watchdog(60);
   Service service;
   ASSERT_TRUE(service.WakePurger());

@@ -46,7 +46,10 @@ TEST(Restricted, DISABLED_NoBarrier) {
   service.Fill();
   service.Empty();
 }
-TEST(Restricted, WithoutABarrierThePurgerEnds) { RunAlone("Restricted.DISABLED_NoBarrier", {}); }
+TEST(Restricted, WithoutABarrierThePurgerEnds) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
+  RunAlone("Restricted.DISABLED_NoBarrier", {});
+}
 
 // The same, taken away while it sleeps or works.
 TEST(Restricted, DISABLED_NoBarrierLater) {
@@ -58,7 +61,10 @@ TEST(Restricted, DISABLED_NoBarrierLater) {
   service.Empty();
   EXPECT_TRUE(Within(15, [] { return Purger() == 0; }));
 }
-TEST(Restricted, ABarrierTakenAwayLaterEndsIt) { RunAlone("Restricted.DISABLED_NoBarrierLater", {}); }
+TEST(Restricted, ABarrierTakenAwayLaterEndsIt) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
+  RunAlone("Restricted.DISABLED_NoBarrierLater", {});
+}
 
 // However much is free: what is left is for the next ones.
 constexpr std::size_t kAtOnce = 8 * kMiB;

@@ -26,7 +26,8 @@ inline bool OnLibc() {
 
 // Whether the line keeps nothing in free slots: then a write after free hurts nothing, and is not seen.
 inline bool KeepsNothingInSlots() {
-  return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz8";
+  return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz7" ||
+         ExpectedLine() == "hz8";
 }
 
 // Whether the line sees a second free that does not follow the first only when the slots return to their
@@ -34,7 +35,11 @@ inline bool KeepsNothingInSlots() {
 inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4"; }
 
 // Whether the line keeps so little that a limit on what is kept changes nothing.
-inline bool KeepsLittle() { return ExpectedLine() == "hz8"; }
+inline bool KeepsLittle() { return ExpectedLine() == "hz7" || ExpectedLine() == "hz8"; }
+
+// Whether the line is the tiny one: no thread caches anything, so no thread of ours takes caches back, and
+// what grows is copied.
+inline bool IsTiny() { return ExpectedLine() == "hz7"; }
 
 template <class Function>
 inline Function* FindFunction(const char* name) {

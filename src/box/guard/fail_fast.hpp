@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "box/guard/report.hpp"
+#include "os/os.hpp"
 
 namespace hz {
 

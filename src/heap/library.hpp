@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the library of a line of boxes does beside allocating: at its load, at the program's end, when it is
+// asked about itself. Called by src/export alone.
+#pragma once
+
+#include "heap/exit_check.hpp"
+#include "heap/stats.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Library {
+  using S = State<Line>;
+
+  // Options are read when the heap opens, and a program may end without ever allocating.
+  static void at_load() {
+    Start<Line>::open();
+    Forks<Line>::hook_forks();
+    if (prints_stats()) os::before_termination(&Stats<Line>::print_interrupted);
+  }
+  static void at_exit() {
+    if (prints_stats()) Stats<Line>::print_last();
+    ExitCheck<Line>::run();
+  }
+  // Where the loader has not yet written the first contents of thread-local storage.
+  static void prepare_thread() { S::tls.fast.store(&S::empty, std::memory_order_relaxed); }
+
+  static hz_stats_t stats() { return Stats<Line>::read(); }
+  static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
+  static std::size_t huge_blocks() { return S::global.huge_blocks.load(std::memory_order_relaxed); }
+  static std::size_t huge_bytes() { return S::global.huge_bytes.load(std::memory_order_relaxed); }
+  // So many free bytes may stay in any case.
+  static void set_floor(std::size_t bytes) { Line::Retain::set(S::global.retain, {.floor = bytes}); }
+
+ private:
+  static bool prints_stats() { return Start<Line>::options.stats != StatsFormat::kNone; }
+};
+
+}  // namespace hz

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A heap of one lock, and the library around it. No thread keeps anything: every call takes the lock, finds
+// its slot or its block by its address, and leaves. Two to four times the cost of a line with caches where
+// nobody else calls, and no faster with more threads; but all of it is in three short files. Called by
+// src/export.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+
+#include "box/guard/report.hpp"
+#include "heap/of_line.hpp"
+#include "heap/one_lock/regions.hpp"
+#include "heap/stats_line.hpp"
+
+namespace hz::one_lock {
+
+template <class Line>
+struct Library;
+
+// `Line` has kName, its presets, and kRetain and kFloor: how much free memory keeps its pages, in per cent of
+// what lives (100: no more than the floor), and bytes that may in any case.
+template <class Line>
+struct Heap {
+  using Hold = Regions::Hold;
+  using Route = Regions::Route;
+  using Answer = Regions::Answer;
+
+  // --- allocate
+
+  static void* malloc(std::size_t size) {
+    bool zeroed = false;
+    return allocate(bin_for(size), size, 1, 0, zeroed);
+  }
+  static void* aligned(std::size_t alignment, std::size_t size) {
+    bool zeroed = false;
+    return allocate(aligned_bin(size == 0 ? 1 : size, alignment), size, alignment, 0, zeroed);
+  }
+  static void* calloc(std::size_t count, std::size_t size) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, size, &bytes)) return no_memory();
+    bool zeroed = false;
+    void* block = allocate(bin_for(bytes), bytes, 1, 0, zeroed);
+    return block == nullptr || zeroed ? block : std::memset(block, 0, bytes);
+  }
+  static void* realloc(void* block, std::size_t size) {
+    if (block == nullptr) return malloc(size);
+    if (size == 0) return free(block), nullptr;
+    const std::size_t old_size = usable_size(block);  // reports what is no block
+    if (old_size == 0) return no_memory();
+    if (size <= old_size && size >= old_size / 2) return block;
+    if (old_size > kLargeMax && size > kLargeMax) {
+      if (void* moved = with_its_pages(block, old_size, size)) return moved;
+    }
+    void* moved = malloc(size);
+    if (moved == nullptr) return size <= old_size ? block : nullptr;
+    std::memcpy(moved, block, size < old_size ? size : old_size);
+    free(block);
+    return moved;
+  }
+  // There is nothing to be had without the lock.
+  static void* at_hand(std::size_t) { return nullptr; }
+  static void* at_hand(std::size_t, std::size_t) { return nullptr; }
+
+  // --- free
+
+  static void free(void* block) {
+    if (block != nullptr) release(block, [](const Route&) { return true; });
+  }
+  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its
+  // size, because realloc leaves it in place down to half.
+  static constexpr unsigned kExact = 0, kAfterRealloc = 8;
+
+  static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+    if (block == nullptr) return;
+    release(block, [&](const Route& r) {
+      if (r.bin == kHugeBin)
+        return size <= r.bytes && (r.bytes - size <= kGranule || (slack != kExact && size >= r.bytes / 2));
+      const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
+      return asked <= r.bin && r.bin <= asked + slack;
+    });
+  }
+
+  // --- ask
+
+  // Bytes usable in a live block; 0 after a report if it is none.
+  static std::size_t usable_size(const void* block) {
+    if (block == nullptr) return 0;
+    const Route r = route(block);
+    if (r.answer != Answer::kValid) return report(r.why, block, r.bin), 0;
+    return r.bytes;
+  }
+  // Whether a slot begins there, live or free.
+  static bool owns(const void* at) {
+    const Route r = route(at);
+    return r.answer == Answer::kValid || r.why == Fault::kDoubleFree;
+  }
+  static Route route(const void* at) {
+    const Hold hold;
+    return Regions::route(at);
+  }
+  static bool trim(std::size_t pad) {
+    if (!is_open.load(std::memory_order_acquire)) return false;  // acquire: pairs with read_options()
+    Hold hold;
+    Regions::end_empty_spans();
+    return Regions::purge(hold, pad);
+  }
+
+ private:
+  friend struct Library<Line>;
+
+  // By one free, and less than a region more: the next ones go on.
+  static constexpr std::size_t kPurgedAtOnce = kRegion;
+
+  static Bin bin_for(std::size_t size) {
+    return size == 0 ? 1 : size <= kLargeMax ? scan_bin(size) : kHugeBin;
+  }
+  // The smallest class whose slots all lie on multiples of `alignment`, or can.
+  static Bin aligned_bin(std::size_t size, std::size_t alignment) {
+    if (size > kLargeMax || alignment > kRegion / 2) return kHugeBin;
+    if (size > kMediumMax || alignment > kGranule) return scan_bin(size > kMediumMax ? size : kMediumMax + 1);
+    Bin bin = scan_bin(size < alignment ? alignment : size);
+    while ((size_of_bin(bin) & (alignment - 1)) != 0) ++bin;
+    return bin;
+  }
+
+  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, std::size_t instead_of,
+                        bool& zeroed) {
+    if (HZ_UNLIKELY(!is_open.load(std::memory_order_acquire))) open();  // acquire: pairs with open()
+    if (size > PTRDIFF_MAX) return no_memory();
+    void* block = nullptr;
+    {
+      Hold hold;
+      if (bin == kLastBin) {  // as long as a region, which begins with its notes
+        size = size_of_bin(bin);
+        bin = kHugeBin;
+      }
+      zeroed = bin == kHugeBin;
+      block = bin == kHugeBin ? Regions::take_huge(hold, size, alignment, instead_of)
+                              : Regions::take(hold, bin, (alignment + kGranule - 1) / kGranule, zeroed);
+      if (block != nullptr) counts.allocated(bin, bin == kHugeBin ? Regions::usable(size) : size_of_bin(bin));
+    }
+    return block != nullptr ? block : no_memory();
+  }
+
+  // A huge block in a larger or smaller mapping; nullptr if that is not to be had, or the system moves no
+  // pages.
+  static void* with_its_pages(void* block, std::size_t old_size, std::size_t size) {
+    bool zeroed = false;
+    void* to = allocate(kHugeBin, size, 1, old_size, zeroed);
+    if (to == nullptr) return nullptr;
+    const std::size_t new_size = Regions::usable(size);
+    const std::size_t kept = new_size < old_size ? new_size : old_size;
+    if (os::move_pages(block, to, kept)) return free(block), to;
+    Regions::forsake(to, kept);
+    counts.freed(kHugeBin, new_size);
+    return nullptr;
+  }
+
+  // `fits` says whether the block is as large as its owner believes.
+  template <class Fits>
+  static void release(void* block, Fits fits) {
+    Regions::Mapping huge = {};
+    Route r;
+    {
+      Hold hold;
+      r = Regions::route(block);
+      if (r.answer == Answer::kValid) {
+        if (!fits(r)) r.why = Fault::kSizeMismatch;
+        counts.freed(r.bin, r.bytes);
+        if (r.bin == kHugeBin) {
+          huge = Regions::put_huge(block);
+        } else {
+          Regions::put(r);
+          if (HZ_UNLIKELY(Regions::dirty_bytes + Regions::empty_spans * kGranule > most_dirty())) {
+            Regions::end_empty_spans();
+            Regions::purge(hold, most_dirty() / 2, kPurgedAtOnce);
+          }
+        }
+      }
+    }
+    if (huge.start != nullptr) os::unmap(huge.start, huge.bytes);
+    if (HZ_UNLIKELY(r.why != Fault::kNone)) report(r.why, block, r.bin);
+  }
+  static std::size_t most_dirty() {
+    const std::size_t share = counts.live / 100 * (retain - 100);
+    const std::size_t most = share > floor ? share : floor;
+    if (HZ_LIKELY(Regions::held_bytes() <= Regions::limits.soft)) return most;
+    const std::size_t few = Regions::limits.soft / MemoryLimits::kStepShare;
+    return most < few ? most : few;
+  }
+
+  HZ_COLD static void report(Fault fault, const void* block, Bin bin) {
+    open();
+    FaultReport::send(fault, block, bin, Line::kName);
+  }
+  HZ_COLD static void* no_memory() {
+    errno = ENOMEM;
+    return nullptr;
+  }
+
+  // --- start
+
+  // What the user says is read once, by whoever comes first.
+  HZ_COLD static void open() {
+    if (read_options()) os::set_fork_hooks(&Regions::before_fork, &Regions::after_fork, &Regions::after_fork);
+  }
+  // Whether this is the first time.
+  static bool read_options() {
+    const os::Guarded once(opening);
+    if (is_open.load(std::memory_order_relaxed)) return false;
+    options = Options::read();
+    os::prefer_huge_pages(options.huge_pages);
+    os::Lock::know_processors(os::usable_cpus());
+    if (options.stats != StatsFormat::kNone) os::keep_error_stream();
+    if (options.report_only)
+      FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
+    if (const Preset* preset = options.preset_among(Line::kPresets, Line::kName)) {
+      retain = preset->retain;
+      floor = preset->floor;
+    }
+    if (options.retain != 0) retain = options.retain;
+    Regions::open(options.limit_soft, options.limit_hard);
+    is_open.store(true, std::memory_order_release);  // pairs with allocate()
+    return true;
+  }
+
+  struct Counts {
+    std::uint64_t allocs[3], frees[3];  // small, medium, large
+    std::size_t live, peak;
+
+    void allocated(Bin bin, std::size_t bytes) {
+      ++allocs[kind(bin)];
+      live += bytes;
+      if (live > peak) peak = live;
+    }
+    void freed(Bin bin, std::size_t bytes) {
+      ++frees[kind(bin)];
+      live -= bytes;
+    }
+    static unsigned kind(Bin bin) { return bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2; }
+  };
+
+  static inline constinit os::Lock opening;
+  static inline constinit std::atomic<bool> is_open{false};
+  static inline constinit Options options;
+  static inline constinit std::size_t retain = Line::kRetain, floor = Line::kFloor;
+  static inline constinit Counts counts = {};
+};
+
+// What the library does beside allocating.
+template <class Line>
+struct Library {
+  using H = Heap<Line>;
+  using Hold = Regions::Hold;
+
+  static void at_load() {
+    H::open();
+    if (prints_stats()) os::before_termination(&print_last);
+  }
+  static void at_exit() {
+    if (prints_stats()) print_last();
+  }
+  static void prepare_thread() {}
+
+  static hz_stats_t stats() {
+    const Hold hold;
+    return read();
+  }
+  static void print_stats(StatsFormat format) {
+    os::LongMessage m;
+    compose_stats(m, Line::kName, stats(), format, false).send();
+  }
+  static std::size_t huge_blocks() { return Regions::huge_blocks; }
+  static std::size_t huge_bytes() { return Regions::huge_bytes; }
+  static void set_floor(std::size_t bytes) {
+    const Hold hold;
+    H::floor = bytes;
+  }
+
+ private:
+  static constexpr unsigned kPatience = 100;  // milliseconds
+
+  static bool prints_stats() { return H::options.stats != StatsFormat::kNone; }
+
+  // Perhaps in a signal handler, or called by one: what the thread was at that it interrupted may have the
+  // lock.
+  static void print_last() {
+    const bool locked = Regions::lock.lock_within(kPatience);
+    os::LongMessage m;
+    compose_stats(m, Line::kName, read(), H::options.stats, !locked).send_as_statistics();
+    if (locked) Regions::lock.unlock();
+  }
+  static hz_stats_t read() {
+    const auto& counts = H::counts;
+    hz_stats_t s = {};
+    s.counting = 1;
+    s.alloc_small = counts.allocs[0];
+    s.alloc_medium = counts.allocs[1];
+    s.alloc_large = counts.allocs[2];
+    s.free_small = counts.frees[0];
+    s.free_medium = counts.frees[1];
+    s.free_large = counts.frees[2];
+    s.spans_acquired = Regions::begun;
+    s.spans_retired = Regions::ended;
+    s.purges = Regions::purges;
+    s.bytes_held = s.bytes_live = counts.live;
+    s.bytes_dirty = Regions::dirty_bytes;
+    s.bytes_purged = Regions::purged_bytes;
+    s.bytes_metadata = Regions::metadata_bytes();
+    s.bytes_peak = counts.peak;
+    return s;
+  }
+};
+
+}  // namespace hz::one_lock

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A region: 4 MiB of address space, and what is written down about it. Its first granule holds the notes;
+// each of the other 63 is free, or belongs to a span: one granule cut into slots of one class, or a run of
+// granules that is one slot. Free slots are zero bits of a bitmap, and nothing is ever written into free
+// memory. Plain data under the lock of heap.hpp.
+//
+//   region   | notes | granule 1 | granule 2 | ...                                       | granule 63 |
+//   notes    used: a bit per granule   dirty: a bit per granule   spans[64]   taken[64]: a bit per slot
+#pragma once
+
+#include "base/size_classes.hpp"
+#include "box/guard/contract.hpp"
+
+namespace hz::one_lock {
+
+inline constexpr unsigned kRegionShift = 22;
+inline constexpr std::size_t kRegion = std::size_t{1} << kRegionShift;
+inline constexpr unsigned kGranules = kRegion / kGranule;  // as many as a word has bits
+
+// A member of a circular list whose head is a member of its own.
+struct Link {
+  Link* next = this;
+  Link* previous = this;
+
+  bool alone() const { return next == this; }
+  void insert(Link& after) {
+    next = after.next;
+    previous = &after;
+    next->previous = after.next = this;
+  }
+  void remove() {
+    next->previous = previous;
+    previous->next = next;
+    next = previous = this;
+  }
+};
+
+// What stands about a span, in the place of its first granule. It stays when the span is gone, until another
+// one begins there: it tells a second free from a wild pointer.
+struct Span : Link {             // of its class, while it has a free slot
+  std::uint32_t slot_bytes = 0;  // 0: none ever began here
+  std::uint16_t slots = 0, used = 0;
+  std::uint16_t carved = 0;  // slots beyond were never handed out
+  std::uint8_t bin = 0;
+  std::uint8_t first_word = 0;  // of its bitmap; those before are full
+  bool zeroed = false;          // slots beyond `carved` read as zero
+};
+
+struct Region : Link {  // of the regions with free granules
+  Region* next_of_all = nullptr;
+  Region* previous_of_all = nullptr;
+  std::uint64_t used = 1;   // by granule; the notes are one
+  std::uint64_t dirty = 0;  // of those not in use: it has pages
+  Span spans[kGranules];
+  std::uint64_t taken[kGranules][kGranule / kMinAlign / 64];  // fresh memory is zero already
+
+  static Region& of(std::uintptr_t at) { return *static_cast<Region*>(pointer(at & ~(kRegion - 1))); }
+  void* at(unsigned granule, std::size_t offset) {
+    return pointer(address(this) + (std::size_t{granule} << kGranuleShift) + offset);
+  }
+  static unsigned granule_of(std::uintptr_t at) {
+    return static_cast<unsigned>(at >> kGranuleShift) & (kGranules - 1);
+  }
+  unsigned number_of(const Span& span) const { return static_cast<unsigned>(&span - spans); }
+  static unsigned granules_of(const Span& span) {
+    return static_cast<unsigned>((std::size_t{span.slot_bytes} * span.slots + kGranule - 1) >> kGranuleShift);
+  }
+
+  bool empty() const { return used == 1; }
+  bool full() const { return used == ~std::uint64_t{0}; }
+
+  static std::uint64_t mask(unsigned first, unsigned count) {
+    return (~std::uint64_t{0} >> (kGranules - count)) << first;
+  }
+  // The first of `count` neighbours that are all in `set`, at a multiple of a power of two; 0 if there are
+  // none.
+  static unsigned find_run(std::uint64_t set, unsigned count, std::size_t multiple) {
+    for (unsigned have = 1; have < count;) {  // a bit stands for `have` neighbours from there on
+      const unsigned more = count - have < have ? count - have : have;
+      set &= set >> more;
+      have += more;
+    }
+    set &= ~std::uint64_t{0} / ((std::uint64_t{1} << multiple) - 1);
+    return set == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(set));
+  }
+  // So many free granules; those that have pages first. 0 if there are none.
+  unsigned find_free(unsigned count, std::size_t multiple) const {
+    const unsigned found = find_run(dirty, count, multiple);
+    return found != 0 ? found : find_run(~used, count, multiple);
+  }
+
+  // A span of the class begins in free granules.
+  Span& begin(unsigned granule, Bin bin, bool zeroed) {
+    Span& span = spans[granule];
+    span.slot_bytes = static_cast<std::uint32_t>(size_of_bin(bin));
+    span.slots = static_cast<std::uint16_t>(span.slot_bytes < kGranule ? kGranule / span.slot_bytes : 1);
+    span.used = span.carved = 0;
+    span.bin = static_cast<std::uint8_t>(bin);
+    span.first_word = 0;
+    span.zeroed = zeroed;
+    return span;
+  }
+
+  // A slot of a span that has one; the lowest, so that what is live draws together.
+  void* take(Span& span, bool& zeroed) {
+    std::uint64_t* const words = taken[number_of(span)];
+    while (~words[span.first_word] == 0) ++span.first_word;
+    std::uint64_t& word = words[span.first_word];
+    const unsigned slot = span.first_word * 64U + static_cast<unsigned>(__builtin_ctzll(~word));
+    word |= word + 1;
+    ++span.used;
+    zeroed = span.zeroed && slot >= span.carved;
+    if (slot >= span.carved) span.carved = static_cast<std::uint16_t>(slot + 1);
+    return at(number_of(span), std::size_t{slot} * span.slot_bytes);
+  }
+  void put(Span& span, unsigned slot) {
+    taken[number_of(span)][slot / 64] &= ~(std::uint64_t{1} << slot % 64);
+    if (slot / 64 < span.first_word) span.first_word = static_cast<std::uint8_t>(slot / 64);
+    --span.used;
+  }
+
+  // What lies at an address of this region.
+  struct Found {
+    Fault fault;
+    Span* span;
+    unsigned slot;
+  };
+  Found find(std::uintptr_t address_) {
+    unsigned granule = granule_of(address_);
+    const bool in_use = (used >> granule & 1) != 0;
+    // Inside of a run its first granule is looked for; the notes of the others are of spans long gone.
+    if (in_use && granule != 0) granule = first_of_run(granule);
+    Span& span = spans[granule];
+    if (granule == 0 || span.slot_bytes == 0) return {Fault::kNotAllocated, &span, 0};
+    const std::size_t offset = address_ - address(at(granule, 0));
+    const auto slot = static_cast<unsigned>(offset / span.slot_bytes);
+    if (slot >= span.slots || slot >= span.carved) return {Fault::kNotAllocated, &span, slot};
+    if (offset % span.slot_bytes != 0) return {Fault::kInterior, &span, slot};
+    if ((taken[granule][slot / 64] >> slot % 64 & 1) == 0) return {Fault::kDoubleFree, &span, slot};
+    return {Fault::kNone, &span, slot};
+  }
+
+ private:
+  unsigned first_of_run(unsigned granule) const {
+    for (unsigned first = granule; first != 0; --first) {
+      const Span& span = spans[first];
+      if (span.used != 0 && granule - first < granules_of(span)) return first;
+    }
+    return granule;
+  }
+};
+static_assert(sizeof(Region) <= kGranule, "the notes fit into the first granule");
+static_assert(size_of_bin(kLastBin) == kRegion && size_of_bin(kLastBin - 1) <= kRegion - kGranule,
+              "all classes but the last fit behind the notes");
+
+}  // namespace hz::one_lock

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All regions and all huge blocks: where granules come from and go to, what an address belongs to, and what
+// the system gets back. All of it is under one lock, which is open while the system works. Called by
+// heap.hpp.
+//
+//   table   one byte for each 4 MiB of the address space: what lies there is known before it is read
+//   huge    a block with a mapping of its own. Its notes stand at the start of its first 4 MiB, the block
+//           begins at the next granule, or where its alignment wants it
+//   purge   free granules keep their pages until there are more than may be; what was freed longest ago goes
+//           first, and a region without spans is unmapped
+#pragma once
+
+#include <atomic>
+#include <new>
+
+#include "box/source/memory_limits.hpp"
+#include "heap/one_lock/region.hpp"
+#include "os/lock.hpp"
+
+namespace hz::one_lock {
+
+struct Regions {
+  // The lock, while this lives. A thread that forks has it already: other fork handlers may allocate.
+  class Hold {
+   public:
+    Hold() { close(); }
+    ~Hold() { open(); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+    // The lock is open during `work`, which the system does.
+    template <class Work>
+    auto meanwhile(Work work) {
+      open();
+      const auto result = work();
+      close();
+      return result;
+    }
+
+   private:
+    static void close() {
+      if (HZ_LIKELY(!forking)) lock.lock();
+    }
+    static void open() {
+      if (HZ_LIKELY(!forking)) lock.unlock();
+    }
+  };
+
+  // Once, before all else.
+  static void open(MemoryLimit soft, MemoryLimit hard) {
+    limits.set(soft, hard);
+    for (Link& list : with_free_slots) ::new (&list) Link;  // gcc 12 leaves them zero
+  }
+
+  // Miss: never ours. Invalid: ours, but no live block, and why not. Valid: a live block.
+  enum class Answer : std::uint8_t { kMiss, kInvalid, kValid };
+  struct Route {
+    Answer answer;
+    Fault why;
+    Bin bin;            // of what lies there; 0 if that is unknown
+    std::size_t bytes;  // usable, of a live block
+    Region* region;     // where it lies, unless it is huge
+    Span* span;
+    unsigned slot;
+  };
+  static Route route(const void* block) {
+    const std::uintptr_t at = address(block);
+    switch (kind(at)) {
+      case Kind::kSpans: return in_region(at);
+      case Kind::kHuge:
+      case Kind::kHugeRest: return in_huge(at);
+      case Kind::kGone: return {Answer::kInvalid, Fault::kNotAllocated, 0, 0, nullptr, nullptr, 0};
+      case Kind::kNothing: break;
+    }
+    return {Answer::kMiss, Fault::kForeign, 0, 0, nullptr, nullptr, 0};
+  }
+
+  // A slot of the class; nullptr when memory cannot be had. `multiple`: its number of granules from the
+  // region's start is one of that, a power of two; above 1 only for slots that are all of their span.
+  // `zeroed`: it reads as zero.
+  static void* take(Hold& hold, Bin bin, std::size_t multiple, bool& zeroed) {
+    Link& spans = with_free_slots[bin];
+    if (spans.alone() && !begin_span(hold, bin, multiple)) return nullptr;
+    Span& span = *static_cast<Span*>(spans.next);
+    if (span.used == 0) --empty_spans;
+    void* slot = Region::of(address(&span)).take(span, zeroed);
+    if (span.used == span.slots) span.remove();
+    return slot;
+  }
+  // A live slot that was routed to is free from now on.
+  static void put(const Route& r) {
+    Span& span = *r.span;
+    if (span.used == span.slots) span.insert(with_free_slots[r.bin]);
+    r.region->put(span, r.slot);
+    if (span.used != 0) return;
+    // Of each class one span of slots stays although it is empty: the next block would begin it again.
+    ++empty_spans;
+    if (span.next != span.previous || span.slots == 1) end_span(*r.region, span);
+  }
+  static void end_empty_spans() {
+    if (empty_spans == 0) return;
+    for (Link& spans : with_free_slots) {
+      for (Link* at = spans.next; at != &spans;) {
+        Span& span = *static_cast<Span*>(at);
+        at = at->next;
+        if (span.used == 0) end_span(Region::of(address(&span)), span);
+      }
+    }
+  }
+
+  static std::size_t usable(std::size_t huge_size) {
+    return align_up(huge_size + (huge_size == 0), os::page_bytes());
+  }
+  // A block with a mapping of its own, zeroed; of at least `size` bytes, which are below the highest address
+  // by far. `alignment` is a power of two. `instead_of`: bytes of another huge block that goes for it.
+  static void* take_huge(Hold& hold, std::size_t size, std::size_t alignment, std::size_t instead_of) {
+    const std::size_t offset = alignment < kGranule ? kGranule : alignment < kRegion ? alignment : kRegion;
+    const std::size_t bytes = offset + usable(size);
+    if (held_bytes() + bytes > limits.soft) purge(hold, 0);
+    while (held_bytes() + bytes - instead_of > limits.hard) {
+      if (!gave_way(hold)) return nullptr;
+    }
+    huge_bytes += bytes;
+    void* start = hold.meanwhile([&] { return map_huge(bytes, offset, alignment); });
+    if (start != nullptr && mark(address(start), 1, Kind::kHuge) &&
+        mark(address(start) + kRegion, regions_in(bytes) - 1, Kind::kHugeRest)) {
+      ++huge_blocks;
+      ++begun;
+      return pointer((::new (start) Huge{address(start) + offset, usable(size), bytes})->block);
+    }
+    huge_bytes -= bytes;
+    if (start == nullptr) return nullptr;
+    mark(address(start), regions_in(bytes), Kind::kGone);
+    return hold.meanwhile([&] { return os::unmap(start, bytes); }), nullptr;
+  }
+  // The mapping of a live huge block that was routed to; the caller unmaps it when the lock is open.
+  struct Mapping {
+    void* start;
+    std::size_t bytes;
+  };
+  static Mapping put_huge(const void* block) {
+    const Huge& notes = notes_of(address(block));
+    const Mapping mapping = {pointer(address(&notes)), notes.bytes};
+    mark(address(&notes), regions_in(notes.bytes), Kind::kGone);
+    huge_bytes -= notes.bytes;
+    --huge_blocks;
+    ++ended;
+    return mapping;
+  }
+  // The first `lost` bytes of a huge block may be another's by now; only what is around them is unmapped.
+  static void forsake(const void* block, std::size_t lost) {
+    const Hold hold;
+    const Mapping mapping = put_huge(block);
+    const std::size_t before = address(block) - address(mapping.start);
+    os::unmap(mapping.start, before);
+    if (mapping.bytes != before + lost)
+      os::unmap(pointer(address(block) + lost), mapping.bytes - before - lost);
+  }
+
+  // Free pages go back to the system until there are at most `keep` bytes of them, or some `most` have;
+  // whether any did.
+  static bool purge(Hold& hold, std::size_t keep, std::size_t most = SIZE_MAX) {
+    const std::uint64_t before = purged_bytes;
+    while (dirty_bytes > keep && purged_bytes - before < most) {
+      Region& region = *static_cast<Region*>(with_dirty.previous);
+      if (!(region.empty() ? unmap(hold, region) : purge_run(hold, region))) break;
+    }
+    if (purged_bytes != before) ++purges;
+    return purged_bytes != before;
+  }
+
+  // Around a fork the lock is held, so that the child finds everything whole, and nothing is on its way to
+  // the system, or it would be lost to the child.
+  static void before_fork() {
+    lock.lock();
+    while (leaving != 0) {
+      lock.unlock();
+      os::give_way();
+      lock.lock();
+    }
+    forking = true;
+  }
+  static void after_fork() {
+    forking = false;
+    lock.unlock();
+  }
+
+  // What the notes cost.
+  static std::size_t metadata_bytes() { return regions * kTouchedNotes + huge_blocks * kPage; }
+  static std::size_t held_bytes() { return used_bytes + dirty_bytes + huge_bytes; }
+
+  static inline constinit os::Lock lock;
+  static inline thread_local bool forking = false;
+  static inline constinit MemoryLimits limits;
+  static inline constinit std::size_t used_bytes = 0;   // of granules in spans, and of those being purged
+  static inline constinit std::size_t dirty_bytes = 0;  // of free granules that have pages
+  static inline constinit std::size_t empty_spans = 0;  // of slots, in their class's list
+  static inline constinit std::size_t huge_bytes = 0, huge_blocks = 0, regions = 0;
+  static inline constinit std::uint64_t purges = 0, purged_bytes = 0, begun = 0, ended = 0;
+  static inline constinit unsigned leaving = 0;  // purges under way: what they are at is in no list
+
+ private:
+  static constexpr std::size_t kTouchedNotes = 3 * kPage;  // of a region in common use
+
+  // --- the table: two levels, of which a program touches a page or two
+
+  enum class Kind : std::uint8_t { kNothing, kGone, kSpans, kHuge, kHugeRest };
+  static constexpr unsigned kAddressBits = 48, kLeafBits = 13;
+  static constexpr std::size_t kLeaf = std::size_t{1} << kLeafBits;  // bytes, each for 4 MiB
+  static inline constinit Kind* leaves[std::size_t{1} << (kAddressBits - kRegionShift - kLeafBits)] = {};
+
+  static Kind kind(std::uintptr_t at) {
+    if (at >> kAddressBits != 0) return Kind::kNothing;
+    const Kind* leaf = leaves[at >> (kRegionShift + kLeafBits)];
+    return leaf == nullptr ? Kind::kNothing : leaf[at >> kRegionShift & (kLeaf - 1)];
+  }
+  // False where there is no memory for a leaf; never for what was marked before.
+  static bool mark(std::uintptr_t at, std::size_t count, Kind kind) {
+    for (std::size_t i = at >> kRegionShift; i < (at >> kRegionShift) + count; ++i) {
+      Kind*& leaf = leaves[i >> kLeafBits];
+      const std::size_t page = os::page_bytes();
+      if (leaf == nullptr) leaf = static_cast<Kind*>(os::map(align_up(kLeaf, page), page));
+      if (leaf == nullptr) return false;
+      leaf[i & (kLeaf - 1)] = kind;
+    }
+    return true;
+  }
+  static std::size_t regions_in(std::size_t bytes) { return (bytes + kRegion - 1) >> kRegionShift; }
+
+  static Route in_region(std::uintptr_t at) {
+    Region& region = Region::of(at);
+    const Region::Found found = region.find(at);
+    const Answer answer = found.fault == Fault::kNone ? Answer::kValid : Answer::kInvalid;
+    const Bin bin = found.fault == Fault::kNotAllocated ? 0 : found.span->bin;
+    return {answer, found.fault, bin, found.span->slot_bytes, &region, found.span, found.slot};
+  }
+
+  // --- huge blocks
+
+  struct Huge {
+    std::uintptr_t block;
+    std::size_t usable;
+    std::size_t bytes;  // of the mapping, which begins here
+  };
+  // A block that begins with a region has its notes in the one before.
+  static Huge& notes_of(std::uintptr_t block) {
+    return *static_cast<Huge*>(pointer((block - 1) & ~(kRegion - 1)));
+  }
+  static Route in_huge(std::uintptr_t at) {
+    if (kind(at - 1) == Kind::kHuge) {
+      const Huge& notes = notes_of(at);
+      if (at == notes.block)
+        return {Answer::kValid, Fault::kNone, kHugeBin, notes.usable, nullptr, nullptr, 0};
+    }
+    const bool before =
+        kind(at) == Kind::kHuge && at < static_cast<Huge*>(pointer(at & ~(kRegion - 1)))->block;
+    const Fault fault = before ? Fault::kNotAllocated : Fault::kInterior;
+    return {Answer::kInvalid, fault, kHugeBin, 0, nullptr, nullptr, 0};
+  }
+  static void* map_huge(std::size_t bytes, std::size_t offset, std::size_t alignment) {
+    if (alignment <= kRegion) return os::map(bytes, kRegion, os::Use::kBlocks);
+    void* space = os::map(alignment + bytes - offset, alignment, os::Use::kBlocks);
+    if (space == nullptr) return nullptr;
+    void* start = pointer(address(space) + alignment - offset);
+    os::unmap(space, alignment - offset);
+    return start;
+  }
+
+  // --- granules
+
+  static std::size_t bytes_of(std::uint64_t granules) {
+    return static_cast<std::size_t>(__builtin_popcountll(granules)) << kGranuleShift;
+  }
+
+  static bool begin_span(Hold& hold, Bin bin, std::size_t multiple) {
+    const unsigned count = static_cast<unsigned>((size_of_bin(bin) + kGranule - 1) >> kGranuleShift);
+    for (bool purged = false;;) {
+      Region* region = with_free(count, multiple);
+      const unsigned first = region == nullptr ? 1 : region->find_free(count, multiple);
+      const std::uint64_t run = Region::mask(first, count);
+      const std::uint64_t clean = region == nullptr ? run : run & ~region->dirty;
+      const std::size_t next = held_bytes() + bytes_of(clean);
+      if (next > limits.soft && !purged) {
+        purge(hold, 0);
+        purged = true;
+      } else if (next > limits.hard) {
+        if (!gave_way(hold)) return false;
+      } else if (region != nullptr) {
+        use(*region, run);
+        ++begun;
+        ++empty_spans;
+        region->begin(first, bin, clean == run).insert(with_free_slots[bin]);
+        return true;
+      } else if (!map(hold) && !gave_way(hold)) {
+        return false;
+      }
+    }
+  }
+  static void end_span(Region& region, Span& span) {
+    span.remove();
+    --empty_spans;
+    ++ended;
+    release(region, Region::mask(region.number_of(span), Region::granules_of(span)), true);
+  }
+  static Region* with_free(unsigned count, std::size_t multiple) {
+    for (Link* list : {&with_dirty, &with_clean}) {
+      for (Link* at = list->next; at != list; at = at->next) {
+        auto* region = static_cast<Region*>(at);
+        if (region->find_free(count, multiple) != 0) return region;
+      }
+    }
+    return nullptr;
+  }
+
+  static void use(Region& region, std::uint64_t run) {
+    used_bytes += bytes_of(run);
+    dirty_bytes -= bytes_of(run & region.dirty);
+    region.used |= run;
+    region.dirty &= ~run;
+    enlist(region);
+  }
+  static void release(Region& region, std::uint64_t run, bool dirty) {
+    used_bytes -= bytes_of(run);
+    region.used &= ~run;
+    if (dirty) {
+      dirty_bytes += bytes_of(run);
+      region.dirty |= run;
+    }
+    enlist(region);
+  }
+  static void enlist(Region& region) {
+    region.remove();
+    if (!region.full()) region.insert(region.dirty != 0 ? with_dirty : with_clean);
+  }
+
+  // --- from the system, and back
+
+  // Free pages have gone back, or are about to, by another thread.
+  static bool gave_way(Hold& hold) {
+    end_empty_spans();
+    return purge(hold, 0) || (leaving != 0 && hold.meanwhile([] { return os::give_way(), true; }));
+  }
+
+  static bool map(Hold& hold) {
+    void* const next = pointer(below_last);
+    void* at = hold.meanwhile([&] {
+      const bool there = next != nullptr && os::extend(next, kRegion) == os::Placed::kHere;
+      return there ? next : os::map(kRegion, kRegion, os::Use::kBlocks);
+    });
+    if (at == nullptr) return false;
+    if (!mark(address(at), 1, Kind::kSpans))
+      return hold.meanwhile([&] { return os::unmap(at, kRegion); }), false;
+    ++regions;
+    below_last = address(at) - kRegion;
+    enlist(*::new (at) Region);
+    return true;
+  }
+  static bool unmap(Hold& hold, Region& region) {
+    const std::size_t dirty = bytes_of(region.dirty);
+    region.remove();
+    dirty_bytes -= dirty;
+    mark(address(&region), 1, Kind::kGone);
+    ++leaving;
+    const bool gone = hold.meanwhile([&] { return os::unmap(&region, kRegion); });
+    --leaving;
+    if (gone) {
+      purged_bytes += dirty;
+      --regions;
+      return true;
+    }
+    mark(address(&region), 1, Kind::kSpans);
+    dirty_bytes += dirty;
+    enlist(region);
+    return false;
+  }
+  // The pages of the first free granules that have some. They are in use meanwhile.
+  static bool purge_run(Hold& hold, Region& region) {
+    const auto first = static_cast<unsigned>(__builtin_ctzll(region.dirty));
+    const auto count = static_cast<unsigned>(__builtin_ctzll(~(region.dirty >> first)));
+    const std::uint64_t run = Region::mask(first, count);
+    use(region, run);
+    ++leaving;
+    const bool gone = hold.meanwhile([&] { return os::purge(region.at(first, 0), bytes_of(run)); });
+    --leaving;
+    if (gone) purged_bytes += bytes_of(run);
+    release(region, run, !gone);
+    return gone;
+  }
+
+  // Regions with free granules, by whether any of these has pages; spans with free slots, by class.
+  static inline constinit Link with_dirty, with_clean;
+  static inline constinit Link with_free_slots[kBins];
+  // Where the next region would make one mapping with the last: a process may have some 65,000.
+  static inline constinit std::uintptr_t below_last = 0;
+};
+
+}  // namespace hz::one_lock
