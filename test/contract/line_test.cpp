@@ -172,7 +172,8 @@ TYPED_TEST(LineContract, EveryAlignment) {
   using Heap = typename TestFixture::Heap;
   for (std::size_t alignment = 1; alignment <= kMostAligned; alignment *= 2) {
     std::vector<Block> blocks;
-    for (std::size_t size : {0ul, 1ul, 17ul, 100ul, 4097ul, 65536ul, 70000ul, 5000000ul}) {
+    for (std::size_t size :
+         {0ul, 1ul, 17ul, 100ul, 4097ul, 65536ul, 70000ul, 2000000ul, 2500000ul, 4000000ul, 5000000ul}) {
       void* at = Heap::aligned(alignment, size);
       ASSERT_NE(nullptr, at) << size << " at " << alignment;
       ASSERT_TRUE(IsAligned(at, alignment < 16 ? 16 : alignment)) << size << " at " << alignment;

@@ -119,7 +119,10 @@ struct Heap {
   // The smallest class whose slots all lie on multiples of `alignment`, or can.
   static Bin aligned_bin(std::size_t size, std::size_t alignment) {
     if (size > kLargeMax || alignment > kRegion / 2) return kHugeBin;
-    if (size > kMediumMax || alignment > kGranule) return scan_bin(size > kMediumMax ? size : kMediumMax + 1);
+    if (size > kMediumMax || alignment > kGranule) {
+      const Bin bin = scan_bin(size > kMediumMax ? size : kMediumMax + 1);
+      return alignment <= kGranule || alignment + size_of_bin(bin) <= kRegion ? bin : kHugeBin;
+    }
     Bin bin = scan_bin(size < alignment ? alignment : size);
     while ((size_of_bin(bin) & (alignment - 1)) != 0) ++bin;
     return bin;
