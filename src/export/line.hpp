@@ -4,6 +4,7 @@
 #pragma once
 
 #include HZ_LINE_HEADER
+#include "heap/library.hpp"
 
 namespace hz {
 using ThisLine = HZ_LINE;

@@ -11,7 +11,6 @@
 #include "heap/boundary.hpp"
 #include "heap/huge.hpp"
 #include "heap/judge.hpp"
-#include "heap/library.hpp"
 #include "heap/of_line.hpp"
 #include "heap/purger.hpp"
 

@@ -70,18 +70,18 @@ struct Start {
 
   static void apply_preset() {
     typename S::Global& g = S::global;
-    const Preset* const preset = options.preset_among(presets(), Line::kName);
+    const Preset* const preset = options.preset_among(kPresets, Line::kName);
     if (preset == nullptr) return;
     if (options.thread_cache == 0) g.thread_budget.store(preset->thread_cache, std::memory_order_relaxed);
     Line::Retain::set(g.retain,
                       {.percent = options.retain == 0 ? preset->retain : 0, .floor = preset->floor});
   }
-  static auto presets() {
+  static constexpr auto kPresets = [] {
     if constexpr (requires { Line::kPresets; })
       return std::to_array(Line::kPresets);
     else
       return std::array<Preset, 0>{};
-  }
+  }();
 };
 
 }  // namespace hz

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "heap/library.hpp"
 #include "line/hakozuna.hpp"
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
