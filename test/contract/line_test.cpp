@@ -94,7 +94,10 @@ TYPED_TEST(LineContract, EverySizeFitsAndIsAligned) {
       const Block block = this->New(size, size);
       ASSERT_NE(nullptr, block.at);
       EXPECT_TRUE(IsAligned(block.at, 16)) << size;
-      EXPECT_EQ(hz::bin_size(bin), Heap::usable_size(block.at)) << size;
+      // The longest class is none where a region of that length begins with notes.
+      if (kOfBoxes<TypeParam> || bin != hz::kLastBin) {
+        EXPECT_EQ(hz::bin_size(bin), Heap::usable_size(block.at)) << size;
+      }
       EXPECT_TRUE(Heap::owns(block.at));
       std::memset(block.at, 1, Heap::usable_size(block.at));
       Heap::free(block.at);

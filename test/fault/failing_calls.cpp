@@ -20,6 +20,7 @@ std::atomic<unsigned> which{kAllCalls};
 std::atomic<std::uint64_t> calls{0};
 std::atomic<std::uint64_t> failures{0};
 std::atomic<bool> squats{false};
+std::atomic<std::size_t> stop_after{0};
 std::size_t squat_offset = 0;
 bool squat_from_end = false;
 std::atomic<void*> squatted{nullptr};
@@ -56,6 +57,7 @@ bool Fails(unsigned call) {
 void None() {
   mode = Mode::kNone;
   squats = false;
+  stop_after = 0;
 }
 void Once(std::uint64_t call) { Set(Mode::kOnce, call, kAllCalls); }
 void From(std::uint64_t call) { Set(Mode::kFrom, call, kAllCalls); }
@@ -69,6 +71,7 @@ void Squat(std::size_t offset, bool from_end) {
   squats = true;
 }
 const void* Squatted() { return squatted; }
+void StopMovesAfter(std::size_t bytes) { stop_after = bytes; }
 
 }  // namespace hz_test::failing
 
@@ -115,6 +118,12 @@ void* __wrap_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flag
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     std::memset(squatted, kSquatter, kSquattedBytes);
     ++failures;
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  if (stop_after != 0 && (flags & MREMAP_FIXED) != 0 && bytes > stop_after) {
+    __real_munmap(static_cast<char*>(to) + stop_after, bytes - stop_after);
+    if (__real_mremap(at, stop_after, stop_after, flags, to) != MAP_FAILED) ++failures;
     errno = ENOMEM;
     return MAP_FAILED;
   }

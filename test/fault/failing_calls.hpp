@@ -27,6 +27,9 @@ std::uint64_t Failures();
 // before.
 void Squat(std::size_t offset, bool from_end);
 const void* Squatted();
+// From now on every longer move to a fixed place stops after so many bytes, as the kernel may between two
+// mappings: they are there, the rest is where it was, and its place is a hole.
+void StopMovesAfter(std::size_t bytes);
 constexpr unsigned char kSquatter = 0xA5;
 constexpr std::size_t kSquattedBytes = 4096;
 

@@ -103,10 +103,36 @@ TEST(FailingCalls, ZerosStayZerosWhereNothingIsPurged) {
   ExpectNothingLost();
 }
 
+// What has left is not lost, wherever the system stopped.
+TEST(FailingCalls, AMoveThatStopsHalfWayLosesNothing) {
+  if (IsTiny()) GTEST_SKIP() << "it moves no pages";
+  const Watchdog watchdog;
+  constexpr std::size_t kSize = 16 * kMiB;
+  for (const std::size_t stop : {std::size_t{64} << 10, 5 * kMiB, kSize - (std::size_t{64} << 10)}) {
+    void* block = api::Malloc(kSize);
+    void* in_the_way = api::Malloc(8 * kMiB);
+    ASSERT_NE(nullptr, block);
+    ASSERT_NE(nullptr, in_the_way);
+    FillPattern(block, kSize, stop);
+    failing::StopMovesAfter(stop);
+    const std::uint64_t before = failing::Failures();
+    void* grown = api::Realloc(block, 3 * kSize);
+    EXPECT_GT(failing::Failures(), before) << "nothing was moved";
+    failing::None();
+    if (grown != nullptr) block = grown;
+    EXPECT_TRUE(HasPattern(block, kSize, stop)) << stop;
+    api::Free(block);
+    api::Free(in_the_way);
+    api::Trim();  // so that the next one goes where nothing is, as pages do
+  }
+  ExpectNothingLost();
+}
+
 // Between the system's unmapping of a move's target and its failure, another thread's mapping may land in the
 // hole. It is not ours to write to, to purge, or to hand out, and the block that was to move is as it was, or
 // at another place.
 TEST(FailingCalls, WhatOthersMappedIntoAHoleIsTheirs) {
+  if (IsTiny()) GTEST_SKIP() << "it moves no pages";
   const Watchdog watchdog;
   constexpr std::size_t kSize = 16 * kMiB;
   for (const bool from_end : {false, true}) {

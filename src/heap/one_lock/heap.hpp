@@ -31,17 +31,17 @@ struct Heap {
 
   static void* malloc(std::size_t size) {
     bool zeroed = false;
-    return allocate(bin_for(size), size, 1, 0, zeroed);
+    return allocate(bin_for(size), size, 1, zeroed);
   }
   static void* aligned(std::size_t alignment, std::size_t size) {
     bool zeroed = false;
-    return allocate(aligned_bin(size == 0 ? 1 : size, alignment), size, alignment, 0, zeroed);
+    return allocate(aligned_bin(size == 0 ? 1 : size, alignment), size, alignment, zeroed);
   }
   static void* calloc(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes)) return no_memory();
     bool zeroed = false;
-    void* block = allocate(bin_for(bytes), bytes, 1, 0, zeroed);
+    void* block = allocate(bin_for(bytes), bytes, 1, zeroed);
     return block == nullptr || zeroed ? block : std::memset(block, 0, bytes);
   }
   static void* realloc(void* block, std::size_t size) {
@@ -50,9 +50,6 @@ struct Heap {
     const std::size_t old_size = usable_size(block);  // reports what is no block
     if (old_size == 0) return no_memory();
     if (size <= old_size && size >= old_size / 2) return block;
-    if (old_size > kLargeMax && size > kLargeMax) {
-      if (void* moved = with_its_pages(block, old_size, size)) return moved;
-    }
     void* moved = malloc(size);
     if (moved == nullptr) return size <= old_size ? block : nullptr;
     std::memcpy(moved, block, size < old_size ? size : old_size);
@@ -114,11 +111,11 @@ struct Heap {
   static constexpr std::size_t kPurgedAtOnce = kRegion;
 
   static Bin bin_for(std::size_t size) {
-    return size == 0 ? 1 : size <= kLargeMax ? scan_bin(size) : kHugeBin;
+    return size == 0 ? 1 : size <= kLongest ? scan_bin(size) : kHugeBin;
   }
   // The smallest class whose slots all lie on multiples of `alignment`, or can.
   static Bin aligned_bin(std::size_t size, std::size_t alignment) {
-    if (size > kLargeMax || alignment > kRegion / 2) return kHugeBin;
+    if (size > kLongest || alignment > kRegion / 2) return kHugeBin;
     if (size > kMediumMax || alignment > kGranule) {
       const Bin bin = scan_bin(size > kMediumMax ? size : kMediumMax + 1);
       return alignment <= kGranule || alignment + size_of_bin(bin) <= kRegion ? bin : kHugeBin;
@@ -128,43 +125,23 @@ struct Heap {
     return bin;
   }
 
-  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, std::size_t instead_of,
-                        bool& zeroed) {
+  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
     if (HZ_UNLIKELY(!is_open.load(std::memory_order_acquire))) open();  // acquire: pairs with open()
     if (size > PTRDIFF_MAX) return no_memory();
     void* block = nullptr;
     {
       Hold hold;
-      if (bin == kLastBin) {  // as long as a region, which begins with its notes
-        size = size_of_bin(bin);
-        bin = kHugeBin;
-      }
       zeroed = bin == kHugeBin;
-      block = bin == kHugeBin ? Regions::take_huge(hold, size, alignment, instead_of)
+      block = bin == kHugeBin ? Regions::take_huge(hold, size, alignment)
                               : Regions::take(hold, bin, (alignment + kGranule - 1) / kGranule, zeroed);
       if (block != nullptr) counts.allocated(bin, bin == kHugeBin ? Regions::usable(size) : size_of_bin(bin));
     }
     return block != nullptr ? block : no_memory();
   }
 
-  // A huge block in a larger or smaller mapping; nullptr if that is not to be had, or the system moves no
-  // pages.
-  static void* with_its_pages(void* block, std::size_t old_size, std::size_t size) {
-    bool zeroed = false;
-    void* to = allocate(kHugeBin, size, 1, old_size, zeroed);
-    if (to == nullptr) return nullptr;
-    const std::size_t new_size = Regions::usable(size);
-    const std::size_t kept = new_size < old_size ? new_size : old_size;
-    if (os::move_pages(block, to, kept)) return free(block), to;
-    Regions::forsake(to, kept);
-    counts.freed(kHugeBin, new_size);
-    return nullptr;
-  }
-
   // `fits` says whether the block is as large as its owner believes.
   template <class Fits>
   static void release(void* block, Fits fits) {
-    Regions::Mapping huge = {};
     Route r;
     {
       Hold hold;
@@ -172,18 +149,13 @@ struct Heap {
       if (r.answer == Answer::kValid) {
         if (!fits(r)) r.why = Fault::kSizeMismatch;
         counts.freed(r.bin, r.bytes);
-        if (r.bin == kHugeBin) {
-          huge = Regions::put_huge(block);
-        } else {
-          Regions::put(r);
-          if (HZ_UNLIKELY(Regions::dirty_bytes + Regions::empty_spans * kGranule > most_dirty())) {
-            Regions::end_empty_spans();
-            Regions::purge(hold, most_dirty() / 2, kPurgedAtOnce);
-          }
+        r.bin == kHugeBin ? Regions::put_huge(hold, block) : Regions::put(r);
+        if (HZ_UNLIKELY(Regions::dirty_bytes + Regions::empty_spans * kGranule > most_dirty())) {
+          Regions::end_empty_spans();
+          Regions::purge(hold, most_dirty() / 2, kPurgedAtOnce);
         }
       }
     }
-    if (huge.start != nullptr) os::unmap(huge.start, huge.bytes);
     if (HZ_UNLIKELY(r.why != Fault::kNone)) report(r.why, block, r.bin);
   }
   static std::size_t most_dirty() {
@@ -276,7 +248,7 @@ struct Library {
     compose_stats(m, Line::kName, stats(), format, false).send();
   }
   static std::size_t huge_blocks() { return Regions::huge_blocks; }
-  static std::size_t huge_bytes() { return Regions::huge_bytes; }
+  static std::size_t huge_bytes() { return Regions::huge_live; }
   static void set_floor(std::size_t bytes) {
     const Hold hold;
     H::floor = bytes;

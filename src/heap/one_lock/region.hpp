@@ -47,9 +47,7 @@ struct Span : Link {             // of its class, while it has a free slot
   bool zeroed = false;          // slots beyond `carved` read as zero
 };
 
-struct Region : Link {  // of the regions with free granules
-  Region* next_of_all = nullptr;
-  Region* previous_of_all = nullptr;
+struct Region : Link {      // of the regions with free granules
   std::uint64_t used = 1;   // by granule; the notes are one
   std::uint64_t dirty = 0;  // of those not in use: it has pages
   Span spans[kGranules];
@@ -151,7 +149,8 @@ struct Region : Link {  // of the regions with free granules
   }
 };
 static_assert(sizeof(Region) <= kGranule, "the notes fit into the first granule");
-static_assert(size_of_bin(kLastBin) == kRegion && size_of_bin(kLastBin - 1) <= kRegion - kGranule,
-              "all classes but the last fit behind the notes");
+// The largest class of slots: the last one is as long as a region, and so it is no class here.
+inline constexpr std::size_t kLongest = size_of_bin(kLastBin - 1);
+static_assert(kLongest <= kRegion - kGranule, "a span fits behind the notes");
 
 }  // namespace hz::one_lock

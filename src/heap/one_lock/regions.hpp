@@ -32,10 +32,17 @@ struct Regions {
     // The lock is open during `work`, which the system does.
     template <class Work>
     auto meanwhile(Work work) {
+      ++at_work;
       open();
       const auto result = work();
       close();
+      --at_work;
       return result;
+    }
+    void give_way() {
+      open();
+      os::give_way();
+      close();
     }
 
    private:
@@ -101,11 +108,9 @@ struct Regions {
   static void end_empty_spans() {
     if (empty_spans == 0) return;
     for (Link& spans : with_free_slots) {
-      for (Link* at = spans.next; at != &spans;) {
-        Span& span = *static_cast<Span*>(at);
-        at = at->next;
-        if (span.used == 0) end_span(Region::of(address(&span)), span);
-      }
+      if (spans.alone()) continue;
+      Span& last = *static_cast<Span*>(spans.previous);  // it stayed alone, and others came before it
+      if (last.used == 0) end_span(Region::of(address(&last)), last);
     }
   }
 
@@ -113,49 +118,43 @@ struct Regions {
     return align_up(huge_size + (huge_size == 0), os::page_bytes());
   }
   // A block with a mapping of its own, zeroed; of at least `size` bytes, which are below the highest address
-  // by far. `alignment` is a power of two. `instead_of`: bytes of another huge block that goes for it.
-  static void* take_huge(Hold& hold, std::size_t size, std::size_t alignment, std::size_t instead_of) {
+  // by far. `alignment` is a power of two.
+  static void* take_huge(Hold& hold, std::size_t size, std::size_t alignment) {
     const std::size_t offset = alignment < kGranule ? kGranule : alignment < kRegion ? alignment : kRegion;
     const std::size_t bytes = offset + usable(size);
-    if (held_bytes() + bytes > limits.soft) purge(hold, 0);
-    while (held_bytes() + bytes - instead_of > limits.hard) {
-      if (!gave_way(hold)) return nullptr;
+    if (held_bytes() + bytes > limits.soft) pay(hold, held_bytes() + bytes);
+    for (unsigned rounds = 0;;) {
+      void* start = nullptr;
+      if (held_bytes() + bytes <= limits.hard) {
+        huge_bytes += bytes;
+        start = hold.meanwhile([&] { return map_huge(bytes, offset, alignment); });
+        if (start != nullptr && mark(address(start), 1, Kind::kHuge) &&
+            mark(address(start) + kRegion, regions_in(bytes) - 1, Kind::kHugeRest)) {
+          ++huge_blocks;
+          ++begun;
+          huge_live += usable(size);
+          return pointer((::new (start) Huge{address(start) + offset, usable(size), bytes})->block);
+        }
+        huge_bytes -= bytes;
+      }
+      if (start != nullptr) {  // no memory for the table
+        mark(address(start), regions_in(bytes), Kind::kGone);
+        return hold.meanwhile([&] { return os::unmap(start, bytes); }), nullptr;
+      }
+      if (!gave_way(hold, rounds)) return nullptr;
     }
-    huge_bytes += bytes;
-    void* start = hold.meanwhile([&] { return map_huge(bytes, offset, alignment); });
-    if (start != nullptr && mark(address(start), 1, Kind::kHuge) &&
-        mark(address(start) + kRegion, regions_in(bytes) - 1, Kind::kHugeRest)) {
-      ++huge_blocks;
-      ++begun;
-      return pointer((::new (start) Huge{address(start) + offset, usable(size), bytes})->block);
-    }
-    huge_bytes -= bytes;
-    if (start == nullptr) return nullptr;
-    mark(address(start), regions_in(bytes), Kind::kGone);
-    return hold.meanwhile([&] { return os::unmap(start, bytes); }), nullptr;
   }
-  // The mapping of a live huge block that was routed to; the caller unmaps it when the lock is open.
-  struct Mapping {
-    void* start;
-    std::size_t bytes;
-  };
-  static Mapping put_huge(const void* block) {
-    const Huge& notes = notes_of(address(block));
-    const Mapping mapping = {pointer(address(&notes)), notes.bytes};
-    mark(address(&notes), regions_in(notes.bytes), Kind::kGone);
-    huge_bytes -= notes.bytes;
+  // A live huge block that was routed to goes back to the system.
+  static void put_huge(Hold& hold, const void* block) {
+    Huge* const notes = &notes_of(address(block));
+    const std::size_t bytes = notes->bytes;
+    mark(address(notes), regions_in(bytes), Kind::kGone);
+    huge_bytes -= bytes;
+    huge_live -= notes->usable;
     --huge_blocks;
     ++ended;
-    return mapping;
-  }
-  // The first `lost` bytes of a huge block may be another's by now; only what is around them is unmapped.
-  static void forsake(const void* block, std::size_t lost) {
-    const Hold hold;
-    const Mapping mapping = put_huge(block);
-    const std::size_t before = address(block) - address(mapping.start);
-    os::unmap(mapping.start, before);
-    if (mapping.bytes != before + lost)
-      os::unmap(pointer(address(block) + lost), mapping.bytes - before - lost);
+    // Where a mapping would have to be split and there are too many, at least the pages go.
+    hold.meanwhile([&] { return os::unmap(notes, bytes) || os::purge(notes, bytes); });
   }
 
   // Free pages go back to the system until there are at most `keep` bytes of them, or some `most` have;
@@ -170,11 +169,11 @@ struct Regions {
     return purged_bytes != before;
   }
 
-  // Around a fork the lock is held, so that the child finds everything whole, and nothing is on its way to
-  // the system, or it would be lost to the child.
+  // Around a fork the lock is held, so that the child finds everything whole, and the system is at no work of
+  // ours, or what it is at would be lost to the child.
   static void before_fork() {
     lock.lock();
-    while (leaving != 0) {
+    while (at_work != 0) {
       lock.unlock();
       os::give_way();
       lock.lock();
@@ -196,8 +195,10 @@ struct Regions {
   static inline constinit std::size_t used_bytes = 0;   // of granules in spans, and of those being purged
   static inline constinit std::size_t dirty_bytes = 0;  // of free granules that have pages
   static inline constinit std::size_t empty_spans = 0;  // of slots, in their class's list
+  static inline constinit std::size_t huge_live = 0;    // usable bytes of huge blocks
   static inline constinit std::size_t huge_bytes = 0, huge_blocks = 0, regions = 0;
   static inline constinit std::uint64_t purges = 0, purged_bytes = 0, begun = 0, ended = 0;
+  static inline constinit unsigned at_work = 0;  // threads for which the system works
   static inline constinit unsigned leaving = 0;  // purges under way: what they are at is in no list
 
  private:
@@ -275,27 +276,28 @@ struct Regions {
 
   static bool begin_span(Hold& hold, Bin bin, std::size_t multiple) {
     const unsigned count = static_cast<unsigned>((size_of_bin(bin) + kGranule - 1) >> kGranuleShift);
-    for (bool purged = false;;) {
+    unsigned rounds = 0;
+    for (bool paid = false; with_free_slots[bin].alone();) {  // else another thread freed one meanwhile
       Region* region = with_free(count, multiple);
       const unsigned first = region == nullptr ? 1 : region->find_free(count, multiple);
       const std::uint64_t run = Region::mask(first, count);
       const std::uint64_t clean = region == nullptr ? run : run & ~region->dirty;
       const std::size_t next = held_bytes() + bytes_of(clean);
-      if (next > limits.soft && !purged) {
-        purge(hold, 0);
-        purged = true;
-      } else if (next > limits.hard) {
-        if (!gave_way(hold)) return false;
+      if (clean != 0 && next > limits.soft && !paid) {
+        pay(hold, next);
+        paid = true;
+      } else if (clean != 0 && next > limits.hard) {
+        if (!gave_way(hold, rounds)) return false;
       } else if (region != nullptr) {
         use(*region, run);
         ++begun;
         ++empty_spans;
         region->begin(first, bin, clean == run).insert(with_free_slots[bin]);
-        return true;
-      } else if (!map(hold) && !gave_way(hold)) {
+      } else if (!map(hold) && !gave_way(hold, rounds)) {
         return false;
       }
     }
+    return true;
   }
   static void end_span(Region& region, Span& span) {
     span.remove();
@@ -336,11 +338,21 @@ struct Regions {
 
   // --- from the system, and back
 
-  // Free pages have gone back, or are about to, by another thread.
-  static bool gave_way(Hold& hold) {
+  // Growth to `next` bytes, past the soft limit, is paid with free pages.
+  static void pay(Hold& hold, std::size_t next) {
+    const std::size_t due = next - limits.soft;
     end_empty_spans();
-    return purge(hold, 0) || (leaving != 0 && hold.meanwhile([] { return os::give_way(), true; }));
+    purge(hold, due < dirty_bytes ? dirty_bytes - due : 0);
   }
+  // Free pages have gone back, or may be about to, by another thread.
+  static bool gave_way(Hold& hold, unsigned& rounds) {
+    end_empty_spans();
+    if (purge(hold, 0)) return true;
+    if (leaving == 0 || ++rounds > kPatience) return false;
+    hold.give_way();
+    return true;
+  }
+  static constexpr unsigned kPatience = 1000;  // the system may refuse what others try
 
   static bool map(Hold& hold) {
     void* const next = pointer(below_last);
@@ -385,7 +397,8 @@ struct Regions {
     --leaving;
     if (gone) purged_bytes += bytes_of(run);
     release(region, run, !gone);
-    return gone;
+    // Meanwhile the last of its spans may have ended.
+    return gone && region.empty() && region.dirty == 0 ? unmap(hold, region) : gone;
   }
 
   // Regions with free granules, by whether any of these has pages; spans with free slots, by class.
