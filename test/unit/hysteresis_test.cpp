@@ -147,17 +147,19 @@ TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
   EXPECT_FALSE(g.emptied());
 }
 
-// All at once if it was there for a while; not again before it can have been written once more.
+// All at once if it was there for a while, and a part in advance; not again before it can have been written once
+// more.
 TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
   constexpr std::size_t kAll = hz::kGiB;  // some 400 ms
   Alone<Hysteresis> g;
   g.slots_out(kAll);
   g.slots_returned(kAll, 64);
-  for (unsigned part = 0; part < 4; ++part) {
+  constexpr unsigned kParts = Hysteresis::kInAdvance;
+  for (unsigned part = 0; part < kParts + 1; ++part) {
     EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
-    Hysteresis::purged(g, kAll / 4);
+    Hysteresis::purged(g, kAll / kParts);
   }
-  Hysteresis::purged(g, kAll / 4);
+  Hysteresis::purged(g, kAll / kParts);
   EXPECT_FALSE(Hysteresis::may_purge(g));
   Hysteresis::set_purger(g, true);
   EXPECT_TRUE(Hysteresis::may_purge(g)) << "a purger looks after it";
@@ -175,6 +177,7 @@ TEST(Hysteresis, AloneAllSpansMayGoBackAtOnceHoweverFullTheyWere) {
     g.span_retired(kSpans / 8);
     Hysteresis::purged(g, kSpans / 8);
   }
+  Hysteresis::purged(g, kSpans / Hysteresis::kInAdvance);
   Hysteresis::purged(g, kSpans / 8);
   EXPECT_FALSE(Hysteresis::may_purge(g));
 }

@@ -55,6 +55,7 @@ struct BasicHysteresis : Footprint {
   static constexpr std::size_t kSmall = 512, kFreelyWaiting = 4 * kMiB;
   static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
   static constexpr std::size_t kFewSpans = 2 * kMiB;
+  static constexpr std::uint64_t kInAdvance = 4;  // such a part of what there was
   static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
   // A thread's part: what it counted and has not folded into Global, and what it read there last.
@@ -179,9 +180,15 @@ struct BasicHysteresis : Footprint {
   }
   static std::size_t dirty_target(const Global& g, const PerThread& t) { return dirty_limit(g, t) / 4 * 3; }
   static bool may_purge(const Global& g) {
-    if (Footprint::kBytesPerMicrosecond == 0 || has_purger(g)) return true;
-    const std::uint64_t now = os::microseconds();
-    return now >= g.purge_not_before.load(std::memory_order_relaxed) && g.turned.is_little(now, most_held(g));
+    if constexpr (Footprint::kBytesPerMicrosecond != 0) {
+      if (has_purger(g)) return true;
+      // A part may go in advance: who wrote all that he had at the full speed of a core, and frees it, would
+      // be left with that part, and may never come again.
+      const std::uint64_t now = os::microseconds(), most = most_held(g) / Footprint::kBytesPerMicrosecond;
+      return now + most / kInAdvance >= g.purge_not_before.load(std::memory_order_relaxed) &&
+             g.turned.is_little(now, most_held(g));
+    }
+    return true;
   }
   static void purged(Global& g, std::size_t bytes) {
     if constexpr (Footprint::kBytesPerMicrosecond != 0) {
