@@ -147,8 +147,8 @@ TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
   EXPECT_FALSE(g.emptied());
 }
 
-// All at once if it was there for a while, and a part in advance; not again before it can have been written once
-// more.
+// All at once if it was there for a while, and a part in advance; not again before it can have been written
+// once more.
 TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
   constexpr std::size_t kAll = hz::kGiB;  // some 400 ms
   Alone<Hysteresis> g;
