@@ -148,7 +148,8 @@ void read_list(Options& o, std::string_view list) {
   while (!list.empty()) {
     const std::string_view item = cut(list, ',');
     std::string_view value = item;
-    const std::string_view key = cut(value, ':');
+    std::string_view key = cut(value, ':');
+    if (key == "profile") key = "preset";  // as published
     const Options::Knob* found = nullptr;
     for (const Options::Knob& knob : Options::kKnobs) {
       if (key == knob.key) found = &knob;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "box/policy/contract.hpp"
 #include "box/source/contract.hpp"
 #include "os/os.hpp"
 
@@ -20,6 +21,7 @@ struct Preset {
   std::size_t thread_cache;  // as the knobs of these names
   std::size_t retain;
   std::size_t floor;  // free bytes that may stay in any case
+  BandBytes bins = {};
 };
 
 enum class StatsFormat : std::uint8_t { kNone, kText, kJson };

@@ -75,6 +75,7 @@ struct Start {
     if (options.thread_cache == 0) g.thread_budget.store(preset->thread_cache, std::memory_order_relaxed);
     Line::Retain::set(g.retain,
                       {.percent = options.retain == 0 ? preset->retain : 0, .floor = preset->floor});
+    if constexpr (requires { Line::Policy::set(preset->bins); }) Line::Policy::set(preset->bins);
   }
   static constexpr auto kPresets = [] {
     if constexpr (requires { Line::kPresets; })

@@ -9,11 +9,12 @@
 #include "line/hz3.hpp"
 #include "line/hz3_fast.hpp"
 #include "line/hz4.hpp"
+#include "line/hz5.hpp"
 #include "line/hz8.hpp"
 
 namespace hz_test {
 
 using PolicyBoxes = ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>,
-                                     hz::Frozen<hz::Hz4>, hz::Frozen<hz::Hz8>>;
+                                     hz::Frozen<hz::Hz4>, hz::SizeBands<hz::Hz5>, hz::Frozen<hz::Hz8>>;
 
 }  // namespace hz_test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The environment: what is not understood is told in one line and the default holds; what is understood is
-// silent. The program runs itself as a child: with HZ_TEST_BUG it frees a foreign pointer, which shows the
-// mode in force.
+// silent. The program runs itself as a child: with HZ_TEST_BUG it frees a foreign pointer, or a block
+// twice, which shows the mode in force.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -113,6 +113,25 @@ TEST(Environment, APresetIsTheLinesOwn) {
   EXPECT_EQ(has ? "" : "hz: warning: line " + ExpectedLine() + " has no preset large_direct\n", result.err);
 }
 
+// Of hz5, as they were published; whatever it is, every free is proved.
+TEST(Environment, NoProfileSwitchesTheProofOff) {
+  for (const std::string profile : {"pagerun64-main", "pagerun64-cross128", "large128-rss",
+                                    "large128-source16", "large128-transfer128", "local2p"}) {
+    const bool has = ExpectedLine() == "hz5";
+    const std::string warning = "hz: warning: line " + ExpectedLine() + " has no preset " + profile + "\n";
+    ChildResult result = RunClean({{"HZ_OPTIONS", "profile:" + profile}});
+    EXPECT_EQ(0, result.exit_code) << profile;
+    EXPECT_EQ(has ? "" : warning, result.err) << profile;
+    if (!has) continue;
+    result = RunForeign({{"HZ_OPTIONS", "profile:" + profile}});
+    EXPECT_EQ(SIGABRT, result.signal) << profile;
+    EXPECT_EQ(0u, result.err.find("hz: fatal: E01 foreign-pointer")) << result.err;
+    result = Run("twice", {{"HZ_OPTIONS", "profile:" + profile}});
+    EXPECT_EQ(SIGABRT, result.signal) << profile;
+    EXPECT_EQ(0u, result.err.find("hz: fatal: E03 double-free")) << result.err;
+  }
+}
+
 TEST(Environment, OptionsAreUnderstood) {
   const ChildResult result = RunForeign({{"HZ_OPTIONS", "stats:0,on_invalid:report"}});
   EXPECT_EQ(0, result.exit_code);
@@ -158,6 +177,11 @@ int Child(const std::string& what) {
   api::Free(api::Malloc(100));
   static char in_data[64];
   if (what == "foreign") api::Free(in_data);
+  if (what == "twice") {
+    void* block = api::Malloc(100);
+    api::Free(block);
+    api::Free(block);
+  }
   return 0;
 }
 

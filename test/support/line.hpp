@@ -24,10 +24,13 @@ inline bool OnLibc() {
   return name != nullptr && std::strcmp(name, "libc") == 0;
 }
 
+// Whether the line keeps the state of each slot apart from it, and looks there at each free.
+inline bool ProvesEveryFree() { return ExpectedLine() == "hz5" || ExpectedLine() == "hz8"; }
+
 // Whether the line keeps nothing in free slots: then a write after free hurts nothing, and is not seen.
 inline bool KeepsNothingInSlots() {
   return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz7" ||
-         ExpectedLine() == "hz8";
+         ProvesEveryFree();
 }
 
 // Whether the line sees a second free that does not follow the first only when the slots return to their

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A remote free sets the slot's bit in its span's pending bitmap; the first bit puts the span, once, into its
-// owner's queue. No outbox: the owner can have the slot from then on. Used by hz8. What waits in the depot
-// are slots that are all of their span: whoever has one owns the span; others would change hands and their
-// span its owner not with them. Deferring costs one fetch_or, and one compare-and-swap for the first bit;
-// collecting costs an exchange per 64 slots of a queued span.
+// owner's queue. No outbox: the owner can have the slot from then on. Used by hz5 and hz8. What waits in the
+// depot are slots that are all of their span: whoever has one owns the span; others would change hands and
+// their span its owner not with them. Deferring costs one fetch_or, and one compare-and-swap for the first
+// bit; collecting costs an exchange per 64 slots of a queued span.
 //
 // The mark of a span, so that no wake-up is lost:
 //

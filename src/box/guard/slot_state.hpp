@@ -3,7 +3,7 @@
 // A guard whose authority stands out of line: one byte per slot, in tables beside the arena, says whether the
 // program has it. A free must name the start of a slot (one multiplication) that is live (one compare with
 // that byte), so every second free is found at the free itself, and nothing that a program writes can hide
-// it. Used by hz8. Costs one store a malloc, one load and one store a free.
+// it. Used by hz5 and hz8. Costs one store a malloc, one load and one store a free.
 //
 //   nothing   never handed out since the pages were last given back
 //   live      the program has it

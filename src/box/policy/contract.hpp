@@ -10,6 +10,12 @@
 
 namespace hz {
 
+// Bytes that one bin may hold, by its band of sizes: see size_bands.hpp; 0: as the line says. A policy that
+// takes bounds has `set(const BandBytes&)`, which is called once, before any thread has a bin.
+struct BandBytes {
+  std::size_t small = 0, run = 0, large = 0;
+};
+
 template <class P>
 concept PolicyContract = requires(Bin bin, unsigned capacity) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
