@@ -53,6 +53,13 @@ HZ_API size_t hz_usable_size(const void* ptr);
 /* 1 if ptr is the address of a slot of this heap (live or free), 0 if it is not. Never reports. */
 HZ_API int hz_owns(const void* ptr);
 
+/* What hz_free would say of ptr, without freeing or reporting it. 0: it is a live block. 1 (E01): no address
+ * of this heap. Else it is one, and wrong: 2 (E02): nothing is allocated there, 3 (E03): it is free, 4 (E04):
+ * inside of a block. Lines that see a second free late (README.md, E03) answer 0 of a free block as well; the
+ * others are exact about a pointer that no other thread frees meanwhile. Reads nothing that ptr points to but
+ * in lines hz3 and hz3-fast. */
+HZ_API int hz_check(const void* ptr);
+
 /* Give every free page that can be found back to the operating system, keeping at least `pad` bytes of it.
  * 1 if pages were given back, 0 if there were none. */
 HZ_API int hz_trim(size_t pad);
@@ -77,6 +84,7 @@ typedef struct hz_stats_t {
   uint64_t bytes_peak;     /* highest bytes in spans so far */
   uint64_t threads;        /* thread heaps alive */
   uint64_t revocations;    /* times that an idle thread's cache was taken back */
+  uint64_t remote_refused; /* remote frees without room to wait: the sender returned them to their spans */
 } hz_stats_t;
 
 /* Fill *out; `size` is sizeof(hz_stats_t) as the caller knows it (older callers get their prefix). */

@@ -45,6 +45,7 @@ struct Boundary {
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
     Bundle bundle = Front::space(t.front, bin, want);
     Exchange::recall(t.exchange, bin, want, bundle);
+    Spans::move(bin, bundle, Phase::kLocalFree);
     if (bundle.count == 0) Transfer::collect(t, t.owner, bin, want, bundle);
     if (bundle.count == 0 && exchanges(t, bin)) {
       if (take_magazine(t, bin)) return popped(t, bin);
@@ -153,7 +154,7 @@ struct Boundary {
   static bool take_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
       auto* full = Transfer::take_magazine(t, bin);
-      if (full == nullptr) return false;
+      if (full == nullptr || full->count == 0) return Exchange::give_empty(full), false;
       t.took(full->count * bin_size(bin));
       Exchange::give_empty(Front::exchange(t.front, bin, full));
       return true;
@@ -209,6 +210,7 @@ struct Boundary {
     if (taken.pages != 0) bind(t, bin, taken);
     if (!taken.fresh) {
       Spans::check_marks(t, bin, bundle);
+      Spans::move(bin, bundle, Phase::kLocalFree);
       return stock(t, bin, bundle);
     }
     guard_tail(t, bin, taken);
@@ -218,9 +220,11 @@ struct Boundary {
       if (Guard::kMarks) Guard::on_free(t.guard, slot, bin);
       bundle.push(slot);
     }
+    Spans::move(bin, bundle, Phase::kLocalFree);
     t.took(taken.slots * bin_size(bin));
     if (bundle.count != 0) Front::fill(t.front, bin, bundle);
     void* slot = carved.next();
+    Spans::move(bin, slot, Phase::kLocalFree);
     zeroed = taken.zeroed;
     // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);

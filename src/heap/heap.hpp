@@ -159,6 +159,9 @@ struct Heap {
     return tag != 0 && (bin == kHugeBin ? offset == 0 : is_slot_start(bin, offset));
   }
 
+  // What a free would find wrong with it, as far as the line sees that at the free; reports nothing.
+  static Fault check(const void* at) { return J::look(Route::find(S::global.route, address(at)), at).fault; }
+
   static bool trim(std::size_t pad) {
     if (!Start<Line>::open()) return false;
     Threads<Line>::collect_leftovers();
@@ -328,7 +331,7 @@ struct Heap {
 
   // Whether its owner can have it from now on.
   HZ_INLINE static bool defer(Thread& t, unsigned owner, Bin bin, void* block) {
-    const std::size_t sent = Exchange::defer(t.exchange, owner, bin, block);
+    const std::size_t sent = Exchange::defer(t.exchange, owner, bin, Guard::sealed(block, bin));
     if (sent == 0) return false;
     Observe::count(t.observe, Event::kRemoteSent, 1);
     Observe::count(t.observe, Event::kBytesSent, sent);

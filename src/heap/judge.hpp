@@ -30,25 +30,24 @@ struct Judge {
   // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one
   // look each: they may change at any time.
   static bool plausible(Tag tag, const void* block) {
-    Finding found = {Fault::kNone, Route::bin(tag)};
-    if (HZ_UNLIKELY(tag == 0)) {
-      found = diagnose_untagged(block);
-    } else if (found.bin == kHugeBin) {
-      if (static_cast<std::uint16_t>(address(block)) != 0) found.fault = Fault::kInterior;
-    } else {
-      found.fault = fault_of_slot(found.bin, block);
-    }
+    const Finding found = look(tag, block);
     if (HZ_LIKELY(found.fault == Fault::kNone)) return true;
     Guard::report(found.fault, block, found.bin, Line::kName);
     return false;
   }
 
- private:
   struct Finding {
     Fault fault;
     Bin bin;  // of the slot that the address lies in; 0 if there is none
   };
+  static Finding look(Tag tag, const void* block) {
+    const Bin bin = Route::bin(tag);
+    if (HZ_UNLIKELY(tag == 0)) return diagnose_untagged(block);
+    if (bin != kHugeBin) return {fault_of_slot(bin, block), bin};
+    return {static_cast<std::uint16_t>(address(block)) != 0 ? Fault::kInterior : Fault::kNone, bin};
+  }
 
+ private:
   // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block
   // that began on another page.
   HZ_COLD static Finding diagnose_untagged(const void* block) {

@@ -47,15 +47,19 @@ struct Reclaim {
       Spans::check_marks(t, parcel.bin, parcel.slots);
       // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever
       // wants it.
-      if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size) &&
-          S::global.owners.threads(parcel.owner) != 0) {
+      if (S::global.owners.threads(parcel.owner) == 0) {
+        Spans::move(parcel.bin, parcel.slots, Phase::kOrphan);
+      } else if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size)) {
         Transfer::prove_some(t, parcel.bin, parcel.slots);
         const unsigned count = parcel.slots.count;
         Retain::waiting_added(t.retain, count * size);
         outbox.send(parcel);
         if (parcel.slots.count != 0) Retain::waiting_taken(t.retain, parcel.slots.count * size);
         Observe::count(t.observe, Event::kRemoteSent, count - parcel.slots.count);
+        if (Exchange::kAnybodys)
+          Observe::count(t.observe, Event::kRemoteCollected, count - parcel.slots.count);
       }
+      Observe::count(t.observe, Event::kRemoteRefused, parcel.slots.count);
       Spans::put_back(t, parcel.bin, parcel.slots);
     }
   }

@@ -24,6 +24,7 @@ struct SpanReturn {
 
   // The caller looks whether a purge is due when it has put back all that it will.
   static void put_back(Thread& t, Bin bin, Bundle bundle) {
+    move(bin, bundle, Phase::kCentralFree);
     if constexpr (Front::kInBand) {
       void* slots[kStep];
       while (const unsigned n = bundle.take(slots, kStep)) put_back(t, bin, slots, n);
@@ -33,6 +34,24 @@ struct SpanReturn {
         put_back(t, bin, bundle.slots, n);
       }
     }
+  }
+
+  // Told before slots come to where they go, so that nobody else has them yet. One that was not where it can
+  // come from is reported, and stays out of circulation.
+  static void move(Bin bin, Bundle& bundle, Phase to) {
+    if constexpr (Guard::kTracks) {
+      const unsigned count = bundle.count;
+      bundle.count = 0;
+      for (unsigned i = 0; i < count; ++i) {
+        void* slot = bundle.slots[i];
+        if (HZ_LIKELY(move(bin, slot, to))) bundle.push(slot);
+      }
+    }
+  }
+  static bool move(Bin bin, void*& slot, Phase to) {
+    if (HZ_LIKELY(Guard::move(slot, bin, to))) return true;
+    Faults<Line>::note(Fault::kDoubleFree, slot, bin);
+    return false;
   }
 
   // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at
@@ -107,6 +126,7 @@ struct SpanReturn {
   }
 
   static void retire(Thread& t, Bin bin, std::uintptr_t span) {
+    if (const void* slot = Guard::retire(span, bin)) Faults<Line>::note(Fault::kDoubleFree, slot, bin);
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
     Source::release(S::global.source, span, false);
     Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);

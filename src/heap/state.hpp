@@ -75,6 +75,10 @@ struct Composition {
       !Exchange::kUntold || requires(Bundle bundle) { bundle.slots[0]; },
       "an exchange that is not told of each slot needs bundles that are arrays");
 
+  // Who is told of moves looks at each slot; and only who proves each free knows where a slot is.
+  static_assert(!Guard::kTracks || (Guard::kProves && requires(Bundle bundle) { bundle.slots[0]; }),
+                "a guard that is told of moves needs bundles that are arrays, and proves each free");
+
   // Tables beside the arena, one row a granule.
   template <class Box>
   static constexpr unsigned tables() {

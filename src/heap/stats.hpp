@@ -134,6 +134,7 @@ struct Stats {
           (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kUsualBytesPerGranule;
     out.threads = threads;
     out.revocations = at(sums, Event::kRevoked);
+    out.remote_refused = at(sums, Event::kRemoteRefused);
     return out;
   }
 

@@ -90,7 +90,9 @@ struct TransferCache {
     auto* full = Exchange::holds(bin) ? Exchange::take(S::shelves.exchange, bin) : nullptr;
     if (full == nullptr) return full;
     Retain::waiting_taken(t.retain, full->count * bin_size(bin));
-    own(t, bin, {full->slots, full->count});
+    Bundle slots = {full->slots, full->count};
+    own(t, bin, slots);
+    full->count = slots.count;
     return full;
   }
   // One with slots, or none: it may wait, or they return to their spans.
@@ -100,15 +102,17 @@ struct TransferCache {
     if (may_wait(t, bin)) {
       prove_some(t, bin, slots);
       magazine->count = slots.count;
-      Retain::waiting_added(t.retain, slots.count * bin_size(bin));
-      return slots.count != 0 ? Exchange::give(S::shelves.exchange, bin, magazine)
-                              : Exchange::give_empty(magazine);
+      const std::size_t bytes = slots.count * bin_size(bin);
+      Retain::waiting_added(t.retain, bytes);
+      if (slots.count != 0 && Exchange::give(S::shelves.exchange, bin, magazine)) return;
+      Retain::waiting_taken(t.retain, bytes);
     }
     Spans::put_back(t, bin, slots);
     Exchange::give_empty(magazine);
     trim(t);
   }
-  static void own(const Thread& t, Bin bin, const Bundle& slots) {
+  static void own(const Thread& t, Bin bin, Bundle& slots) {
+    Spans::move(bin, slots, Phase::kLocalFree);
     if constexpr (Exchange::kUntold)
       for (unsigned i = 0; Exchange::moves_span(bin) && i < slots.count; ++i) own(t, bin, slots.slots[i]);
   }
@@ -117,9 +121,10 @@ struct TransferCache {
     Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
   }
 
-  // Of batches that do not return to their spans the first and then one in so many, and all that a dying
-  // thread leaves.
+  // On their way into the exchange. Where nothing told at the free, of batches that do not return to their
+  // spans the first and then one in so many is proved, and all that a dying thread leaves.
   static void prove_some(Thread& t, Bin bin, Bundle& bundle) {
+    Spans::move(bin, bundle, Phase::kTransferFree);
     if (t.given_batches++ % kUnproved == 0 || t.local.peek() == nullptr) Spans::prove(bin, bundle);
   }
 

@@ -6,14 +6,19 @@
 #include <gtest/gtest.h>
 
 #include "box/guard/fail_fast.hpp"
+#include "box/guard/lifecycle.hpp"
 #include "box/guard/outside.hpp"
 #include "box/guard/slot_state.hpp"
 
 namespace hz_test {
 
 // Its tables are those of a line; this is nobody's.
-struct NoLine {};
+struct NoLine {
+  static constexpr const char* kName = "no line";
+};
+struct NoLineEither : NoLine {};
 
-using GuardBoxes = ::testing::Types<hz::FailFast, hz::Outside, hz::SlotState<NoLine>>;
+using GuardBoxes =
+    ::testing::Types<hz::FailFast, hz::Outside, hz::SlotState<NoLine>, hz::Lifecycle<NoLineEither>>;
 
 }  // namespace hz_test

@@ -34,7 +34,13 @@ class GuardContract : public ::testing::Test {
     G::join(thread_);
   }
 
-  void* Slot(hz::Bin bin, unsigned index) { return span_.bytes() + index * hz::bin_size(bin); }
+  // As a refill hands it out, if it was never handed out.
+  void* Slot(hz::Bin bin, unsigned index) {
+    void* slot = span_.bytes() + index * hz::bin_size(bin);
+    if (G::diagnose(thread_, slot, bin) == hz::Fault::kNotAllocated)
+      G::move(slot, bin, hz::Phase::kLocalFree);
+    return slot;
+  }
   static hz::FreeSlot* AsFree(void* slot) { return static_cast<hz::FreeSlot*>(slot); }
 
   Region span_;
@@ -144,6 +150,7 @@ TYPED_TEST(GuardContract, WhatAStrangerClaimedArrives) {
     ASSERT_EQ(!G::kProves, G::may_free(this->thread_, slot, bin));
     G::on_alloc(slot, bin);
     ASSERT_TRUE(G::may_free(this->thread_, slot, bin));
+    G::on_free(this->thread_, slot, bin);
   }
 }
 
@@ -156,6 +163,7 @@ TYPED_TEST(GuardContract, NoSlotSpeaksForItsNeighbour) {
     for (unsigned i = 0; i < hz::bin_slots(bin); ++i)
       ASSERT_EQ(i % 2 == 0, G::may_free(this->thread_, this->Slot(bin, i), bin))
           << hz::bin_size(bin) << " " << i;
+    for (unsigned i = 0; i < hz::bin_slots(bin); i += 2) G::on_free(this->thread_, this->Slot(bin, i), bin);
   }
 }
 

@@ -247,6 +247,37 @@ TYPED_TEST(LineContract, OwnsSlotsAndNothingElse) {
   }
 }
 
+// Miss, valid, or invalid with the reason.
+TYPED_TEST(LineContract, SaysWhatAFreeWouldFind) {
+  using Heap = typename TestFixture::Heap;
+  constexpr bool kSeesLate = [] {
+    if constexpr (kOfBoxes<TypeParam>) return !TypeParam::Guard::kProves;
+    return false;
+  }();
+  static int global = 0;
+  void* theirs = std::malloc(100);
+  for (void* at : {static_cast<void*>(&global), theirs, static_cast<void*>(nullptr),
+                   reinterpret_cast<void*>(UINTPTR_MAX & ~std::uintptr_t{15})})
+    EXPECT_EQ(hz::Fault::kForeign, Heap::check(at)) << at;
+  std::free(theirs);
+  for (std::size_t size : {64ul, 3000ul, 100000ul, 5000000ul}) {
+    char* first = static_cast<char*>(Heap::malloc(size));
+    char* at = static_cast<char*>(Heap::malloc(size));
+    EXPECT_EQ(hz::Fault::kNone, Heap::check(at)) << size;
+    for (std::size_t inside : {1ul, 16ul, size / 2})
+      EXPECT_EQ(hz::Fault::kInterior, Heap::check(at + inside)) << size << " + " << inside;
+    Heap::free(at);
+    const hz::Fault fault = Heap::check(at);
+    if (size > hz::kLargeMax) {
+      EXPECT_EQ(hz::Fault::kNotAllocated, fault) << "its pages are nobody's";
+    } else if (!kSeesLate) {
+      EXPECT_TRUE(fault == hz::Fault::kDoubleFree || fault == hz::Fault::kNotAllocated) << size;
+    }
+    EXPECT_EQ(hz::Fault::kNone, Heap::check(first)) << size;
+    Heap::free(first);
+  }
+}
+
 TYPED_TEST(LineContract, LivingBlocksNeverOverlap) {
   using Heap = typename TestFixture::Heap;
   std::mt19937 random(5);

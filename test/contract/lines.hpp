@@ -11,13 +11,15 @@
 #include "line/hz3_fast.hpp"
 #include "line/hz4.hpp"
 #include "line/hz5.hpp"
+#include "line/hz6.hpp"
 #include "line/hz7.hpp"
 #include "line/hz8.hpp"
 
 namespace hz_test {
 
-using LinesOfBoxes = ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna, hz::Hz4, hz::Hz5, hz::Hz8>;
-using Lines = ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna, hz::Hz4, hz::Hz5, hz::Hz7, hz::Hz8>;
+using LinesOfBoxes = ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna, hz::Hz4, hz::Hz5, hz::Hz6, hz::Hz8>;
+using Lines =
+    ::testing::Types<hz::Hz3, hz::Hz3Fast, hz::Hakozuna, hz::Hz4, hz::Hz5, hz::Hz6, hz::Hz7, hz::Hz8>;
 
 // Whether threads have heaps of their own.
 template <class Line>

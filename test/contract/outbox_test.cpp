@@ -75,7 +75,11 @@ class OutboxContract : public ::testing::Test {
   std::vector<void*> Collect(unsigned owner, hz::Bin bin, unsigned want) {
     BufferOf<Bundle> buffer;
     Bundle bundle = buffer.empty();
-    R::collect(*global_, owner, bin, want, bundle);
+    if (R::kAnybodys) {
+      R::take(*global_, owner, bin, want, bundle);
+    } else {
+      R::collect(*global_, owner, bin, want, bundle);
+    }
     return Listed(bundle);
   }
 
@@ -139,6 +143,7 @@ TYPED_TEST(OutboxContract, AfterARefusalADrainMakesRoom) {
 }
 
 TYPED_TEST(OutboxContract, WhatIsSentIsFoundByItsOwnerAlone) {
+  if (TypeParam::kAnybodys) GTEST_SKIP() << "what is sent waits for anybody";
   Slots slots(40);
   this->Send({1, 3}, slots, 0, 10);
   this->Send({1, 3}, slots, 10, 10);
@@ -167,6 +172,7 @@ struct ThreeOwners {
 
 TYPED_TEST(OutboxContract, WhatWaitsForAnOwnerWithoutAThreadServesWhoeverAsks) {
   using R = TypeParam;
+  if (R::kAnybodys) GTEST_SKIP() << "what is sent waits for anybody";
   Slots slots(30);
   this->Send({1, 3}, slots, 0, 10);
   this->Send({2, 3}, slots, 10, 10);

@@ -27,6 +27,7 @@ ChildResult Run(const char* what, std::vector<Setting> settings) {
 
 ChildResult RunClean(std::vector<Setting> settings) { return Run("none", std::move(settings)); }
 ChildResult RunForeign(std::vector<Setting> settings) { return Run("foreign", std::move(settings)); }
+ChildResult RunTwice(std::vector<Setting> settings) { return Run("twice", std::move(settings)); }
 
 bool IsOneLine(const std::string& text) { return text.find('\n') == text.size() - 1; }
 
@@ -126,7 +127,7 @@ TEST(Environment, NoProfileSwitchesTheProofOff) {
     result = RunForeign({{"HZ_OPTIONS", "profile:" + profile}});
     EXPECT_EQ(SIGABRT, result.signal) << profile;
     EXPECT_EQ(0u, result.err.find("hz: fatal: E01 foreign-pointer")) << result.err;
-    result = Run("twice", {{"HZ_OPTIONS", "profile:" + profile}});
+    result = RunTwice({{"HZ_OPTIONS", "profile:" + profile}});
     EXPECT_EQ(SIGABRT, result.signal) << profile;
     EXPECT_EQ(0u, result.err.find("hz: fatal: E03 double-free")) << result.err;
   }

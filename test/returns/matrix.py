@@ -25,7 +25,7 @@ BURST_MIB = 64
 BOUND_KIB = 4 * 1024
 # Threads that never cross again keep what they freed last for other owners, where nobody can take it from them: as much
 # as README's limits say: 24 MiB as a rule, 35 seen. (The C library: 52 to 66 MiB, of blocks of 10,000 bytes and more 1 to 3.)
-OWNED_LINES = ("hz3", "hz3-fast", "hz4", "hz5", "hz8")
+OWNED_LINES = ("hz3", "hz3-fast", "hz4", "hz5", "hz6", "hz8")
 OWNED_PARKED_KIB = 40 * 1024
 
 

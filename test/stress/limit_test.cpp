@@ -129,7 +129,7 @@ TEST(LimitSoft, CachesComeBackBeforeTheHeapGrowsPastIt) {
 
 // The counterpart: without the limit the same program is larger, or the test above would prove nothing.
 TEST(LimitSoft, WithoutItTheyStay) {
-  if (KeepsLittle()) GTEST_SKIP() << "nothing much stays";
+  if (PurgesPromptly()) GTEST_SKIP() << "nothing much stays";
   if (kSanitized) GTEST_SKIP() << "resident memory means nothing here";
   InProcessWith({{"HZ_LIMIT_SOFT", "0"}, {"HZ_RETAIN", "1000"}, {"HZ_THREAD_CACHE", "67108864"}},
                 [] { EXPECT_GT(PeakOfGenerations(), 72 * kMiB); });

@@ -25,7 +25,9 @@ inline bool OnLibc() {
 }
 
 // Whether the line keeps the state of each slot apart from it, and looks there at each free.
-inline bool ProvesEveryFree() { return ExpectedLine() == "hz5" || ExpectedLine() == "hz8"; }
+inline bool ProvesEveryFree() {
+  return ExpectedLine() == "hz5" || ExpectedLine() == "hz6" || ExpectedLine() == "hz8";
+}
 
 // Whether the line keeps nothing in free slots: then a write after free hurts nothing, and is not seen.
 inline bool KeepsNothingInSlots() {
@@ -39,6 +41,9 @@ inline bool SeesSecondFreesLate() { return ExpectedLine() == "hakozuna" || Expec
 
 // Whether the line keeps so little that a limit on what is kept changes nothing.
 inline bool KeepsLittle() { return ExpectedLine() == "hz7" || ExpectedLine() == "hz8"; }
+
+// The same of a line that gives back what it kept within a few milliseconds.
+inline bool PurgesPromptly() { return KeepsLittle() || ExpectedLine() == "hz5" || ExpectedLine() == "hz6"; }
 
 // Whether the line is the tiny one: no thread caches anything, so no thread of ours takes caches back, and
 // what grows is copied.

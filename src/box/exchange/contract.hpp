@@ -68,7 +68,8 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   { E::outbox_due(seen) } -> std::same_as<bool>;           // it is worth a drain before memory is mapped
   { E::recall(thread, bin, want, bundle) } -> std::same_as<void>;  // out of it, at most `want`; or none
   { typename E::Drain(g, thread, owner, yes).next(parcel) } -> std::same_as<bool>;
-  // That parcel, to where its owner finds it; what has no room stays in it.
+  // That parcel, to where its owner finds it, or, with kAnybodys, anybody; what has no room stays in it.
+  { E::kAnybodys } -> std::convertible_to<bool>;
   { typename E::Drain(g, thread, owner, yes).send(parcel) } -> std::same_as<void>;
 
   // What was deferred for the owner, into an empty bundle, as `take`. How many of these slots came in
@@ -96,7 +97,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
 // What an exchange answers, too, that keeps magazines: they come and leave whole.
 template <class E>
 concept ExchangeOfMagazines = requires(typename E::Global& g, Bin bin, typename E::Magazine* magazine) {
-  { E::give(g, bin, magazine) } -> std::same_as<void>;
+  { E::give(g, bin, magazine) } -> std::same_as<bool>;         // false: it has no room
   { E::take(g, bin) } -> std::same_as<typename E::Magazine*>;  // nullptr: none waits for this processor
   { E::take_empty() } -> std::same_as<typename E::Magazine*>;  // its count is 0; nullptr: no memory
   { E::give_empty(magazine) } -> std::same_as<void>;           // or none
@@ -121,6 +122,7 @@ struct WithoutOwners {
 
   static constexpr std::size_t outbox_bytes(const auto&) { return 0; }
   static constexpr bool outbox_due(const auto&) { return true; }
+  static constexpr bool kAnybodys = false;
   static void recall(auto&, Bin, unsigned /*want*/, auto&) {}
   struct Drain {
     Drain(auto&, auto&, unsigned /*sender*/, bool /*everything*/) {}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stacks of magazines, one per class and processor: threads which free leave them for threads which allocate.
-// All of hakozuna's exchange, and a part of hz4's and hz8's. A full magazine changes hands whole, for one
-// lock of its stack and no copy; what is less is copied into the one that came last. The newest magazine
-// leaves first, and a thread takes where it runs, because those slots are the likeliest to be in its core's
-// cache, and their neighbours too. It steals from other processors when memory would be mapped, and leaves
-// them what they took back themselves of late. A magazine that cannot be had is one whose slots return to
-// their spans.
+// All of hakozuna's exchange, and a part of that of hz4, hz5, hz6 and hz8. A full magazine changes hands
+// whole, for one lock of its stack and no copy; what is less is copied into the one that came last. The
+// newest magazine leaves first, and a thread takes where it runs, because those slots are the likeliest to be
+// in its core's cache, and their neighbours too. It steals from other processors when memory would be mapped,
+// and leaves them what they took back themselves of late. A magazine that cannot be had, or that there is no
+// room for where a line bounds its shelves, is one whose slots return to their spans.
 #pragma once
 
 #include <atomic>
@@ -52,19 +52,24 @@ struct MagazineDepot : WithoutOwners {
       Magazine* const some = Empty::take();
       if (some == nullptr) return;
       some->count = bundle.take(some->slots, Magazine::kSlots);
-      give(g, bin, some);
+      if (give(g, bin, some)) continue;
+      bundle.count += some->count;  // they still lie there
+      return Empty::give(some);
     }
   }
-  static void give(Global& g, Bin bin, Magazine* full) {
+  // Whether it waits; false: there is no room.
+  static bool give(Global& g, Bin bin, Magazine* full) {
     const unsigned here = this_shard();
     Shelf& shelf = g.of_cpu[here][bin];
     const os::Guarded hold(shelf.lock);
+    if (shelf.count >= most(bin)) return false;
     if (first(shelf) == nullptr && (waiting(g, bin) & bit_of(here)) == 0)
       g.of_bin[bin].shelves.fetch_or(bit_of(here), std::memory_order_relaxed);
     full->follow_with(first(shelf));
     set_first(shelf, full);
     ++shelf.count;
     if (shelf.drawn != 0) --shelf.drawn;
+    return true;
   }
 
   // Of one magazine, and not more than `want`.
@@ -124,6 +129,14 @@ struct MagazineDepot : WithoutOwners {
   }
 
  private:
+  // Magazines of a class that may wait for one processor: as many as hold so many bytes, if the line says how
+  // many, and one in any case.
+  static constexpr unsigned most(Bin bin) {
+    if constexpr (requires { Line::kShelfBytes; })
+      return 1 + static_cast<unsigned>(Line::kShelfBytes / (Magazine::kSlots * bin_size(bin)));
+    return ~0U;
+  }
+
   static unsigned this_shard() { return os::current_cpu() % kShards; }
   static std::uint64_t bit_of(unsigned shard) { return std::uint64_t{1} << shard; }
   static std::uint64_t waiting(const Global& g, Bin bin) {

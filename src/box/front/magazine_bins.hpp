@@ -2,7 +2,8 @@
 //
 // Thread bins as arrays of pointers beside the slots (magazines): last in first out, nothing is ever written
 // into a free slot, so a block that passes from thread to thread costs no cache miss here. Used by hakozuna,
-// hz4, hz5 and hz8. A null below each array ends a pop, so that an empty bin needs no compare of its own.
+// hz4, hz5, hz6 and hz8. A null below each array ends a pop, so that an empty bin needs no compare of its
+// own.
 //
 //   tops[bin] - base(bin) == limit(bin) - room[bin]         the slots at hand are [base, top)
 //

@@ -24,10 +24,21 @@ enum class Fault : unsigned {
 
 static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");
 
+// Where a slot is in its life, for a guard that is told of each move; see lifecycle.hpp.
+enum class Phase : std::uint8_t {
+  kReleased,       // not carved: its span has no slots yet, or none any more
+  kCentralFree,    // in its span
+  kLocalFree,      // a thread's
+  kAllocated,      // the program's
+  kRemotePending,  // freed by a stranger, and in that one's outbox
+  kTransferFree,   // in the exchange, anybody's
+  kOrphan          // freed by a stranger, and its owner has no thread
+};
+
 template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
                                  const FreeSlot* free_slot, Bin bin, Fault fault, const void* at,
-                                 const char* line) {
+                                 const char* line, void*& taken, Phase phase, std::uintptr_t span) {
   { G::kMarks } -> std::convertible_to<bool>;  // free slots carry a mark: a late write shows
   // May_free says no to a slot that is free: it looks at what lies there
   { G::kProves } -> std::convertible_to<bool>;
@@ -41,6 +52,22 @@ concept GuardContract = requires(typename G::PerThread& thread, const typename G
   { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
   { G::intact(seen, free_slot) } -> std::same_as<bool>;  // at the boundary: is it still as on_free left it?
   { G::report(fault, at, bin, line) } -> std::same_as<void>;  // returns only if the program is to go on
+
+  { G::kTracks } -> std::convertible_to<bool>;  // it is told of what follows; else nobody asks
+  // A claimed slot as it lies in an outbox
+  { G::sealed(slot, bin) } -> std::same_as<void*>;
+  // By who holds it. A sealed one is a plain one afterwards. False: it is not where it may come from.
+  { G::move(taken, bin, phase) } -> std::same_as<bool>;
+  // The span has no slots any more; one that was not in it, or none
+  { G::retire(span, bin) } -> std::same_as<const void*>;
+};
+
+// The answers of a guard that does not ask where slots are between two owners.
+struct WithoutPhases {
+  static constexpr bool kTracks = false;
+  HZ_INLINE static void* sealed(void* slot, Bin) { return slot; }
+  static constexpr bool move(void*&, Bin, Phase) { return true; }
+  static constexpr const void* retire(std::uintptr_t /*span*/, Bin) { return nullptr; }
 };
 
 }  // namespace hz

@@ -13,7 +13,7 @@
 
 namespace hz {
 
-struct FailFast {
+struct FailFast : WithoutPhases {
   static constexpr bool kMarks = true;
   static constexpr bool kProves = true;
   static constexpr bool kClaims = false;

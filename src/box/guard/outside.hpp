@@ -10,7 +10,7 @@
 
 namespace hz {
 
-struct Outside {
+struct Outside : WithoutPhases {
   static constexpr bool kMarks = false;
   static constexpr bool kProves = false;
   static constexpr bool kClaims = false;

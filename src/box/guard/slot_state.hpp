@@ -16,34 +16,20 @@
 // twice.
 #pragma once
 
-#include "base/plain_word.hpp"
+#include "base/slot_bytes.hpp"
 #include "box/guard/report.hpp"
 
 namespace hz {
 
 template <class Line>
-struct SlotState {
+struct SlotState : SlotBytes<Line>, WithoutPhases {
   static constexpr bool kMarks = false;
   static constexpr bool kProves = true;
   static constexpr bool kClaims = true;
 
-  // Slots below 128 bytes: the byte of the 16 that they begin in. Others: of the 128, so that a table of them
-  // is small.
-  static constexpr unsigned kDenseShift = 4, kWideShift = 7;
-  static constexpr Bin kLastDense = scan_bin(1U << kWideShift) - 1;
-  static constexpr std::size_t kDenseBytes = kGranule >> kDenseShift, kWideBytes = kGranule >> kWideShift;
-  static constexpr std::size_t kTables[] = {kDenseBytes, kWideBytes};
-  static constexpr std::size_t kTableBytesPerGranule = kDenseBytes + kWideBytes;
-
   enum State : std::uint8_t { kNothing = 0, kLive, kClaimed, kFree };
 
   struct PerThread {};
-
-  // Once: the arena's base, the place of the tables, and for how many granules.
-  static void open(std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
-    dense.set(table - (base >> kDenseShift));
-    wide.set(table + granules * kDenseBytes - (base >> kWideShift));
-  }
 
   static void join(PerThread&) {}
   HZ_INLINE static void on_alloc(void* slot, Bin bin) { set(slot, bin, kLive); }
@@ -53,11 +39,9 @@ struct SlotState {
   }
   HZ_INLINE static void on_free(const PerThread&, void* slot, Bin bin) { set(slot, bin, kFree); }
 
+  // The pending bit publishes what the program wrote.
   HZ_INLINE static bool claim(const PerThread&, void* slot, Bin bin) {
-    std::uint8_t expected = kLive;
-    // Relaxed: nothing is read through it; the pending bit publishes what the program wrote.
-    return __atomic_compare_exchange_n(at(slot, bin), &expected, kClaimed, false, __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED);
+    return SlotBytes<Line>::change(slot, bin, kLive, kClaimed);
   }
   static bool arrive(void* slot, Bin bin) {
     if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;
@@ -78,20 +62,7 @@ struct SlotState {
   }
 
  private:
-  // Each table's place as if it began at address 0.
-  static inline constinit OnceWord<std::uintptr_t> dense{0}, wide{0};
-
-  HZ_INLINE static std::uint8_t* at(const void* slot, Bin bin) {
-    const std::uintptr_t place = bin <= kLastDense ? dense.get() + (address(slot) >> kDenseShift)
-                                                   : wide.get() + (address(slot) >> kWideShift);
-    return static_cast<std::uint8_t*>(pointer(place));
-  }
-  HZ_INLINE static std::uint8_t get(const void* slot, Bin bin) {
-    return __atomic_load_n(at(slot, bin), __ATOMIC_RELAXED);
-  }
-  HZ_INLINE static void set(const void* slot, Bin bin, State state) {
-    __atomic_store_n(at(slot, bin), state, __ATOMIC_RELAXED);
-  }
+  using SlotBytes<Line>::get, SlotBytes<Line>::set;
 };
 
 }  // namespace hz

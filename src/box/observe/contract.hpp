@@ -20,6 +20,7 @@ enum class Event : unsigned {
   kFlush,
   kRemoteSent,
   kRemoteCollected,
+  kRemoteRefused,
   kSpanAcquired,
   kSpanRetired,
   kPurge,

@@ -93,6 +93,11 @@ struct Heap {
     const Route r = route(at);
     return r.answer == Answer::kValid || r.why == Fault::kDoubleFree;
   }
+  // What a free would find wrong with it; reports nothing.
+  static Fault check(const void* at) {
+    const Route r = route(at);
+    return r.answer == Answer::kValid ? Fault::kNone : r.why;
+  }
   static Route route(const void* at) {
     const Hold hold;
     return Regions::route(at);
