@@ -69,22 +69,22 @@ SHOWN_ELSEWHERE = r"|".join(
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
 FULL = (
-    Lane("release", long_lines=("hakozuna", "hz3", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
+    Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(
         "release-clang",
         folders=("unit", "contract", "reject", "surface", "death", "golden", "package", "returns", "life"),
-        long_lines=("hz4", "hz3-fast"),
+        long_lines=("hz4", "hz3-fast", "hz5"),
         without=SHOWN_ELSEWHERE,
     ),
-    # The line that no sanitizer watches. Of the real programs those that ask most of our heap.
+    # The lines that no sanitizer watches. Of the real programs those that ask most of our heap.
     Lane(
         "debug",
         folders=("contract", "model", "stress", "fault", "preload"),
-        lines=("hz3-fast",),
+        lines=("hz3-fast", "hz5"),
         without=r"^preload\..*\.(clang|cpython|gcc|gdb|go|java|node|rust)$",
     ),
-    Lane("asan", lines=("hakozuna", "hz4", "hz7", "hz8")),
-    Lane("tsan", lines=("hakozuna", "hz4", "hz7", "hz8"), without=NOTHING_FOR_TSAN),
+    Lane("asan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8")),
+    Lane("tsan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=NOTHING_FOR_TSAN),
 )
 
 
