@@ -27,7 +27,8 @@ struct Adaptive {
   // for ever; and the budget follows how often that happens.
   static void grow_capacity(Thread& t, Bin bin) {
     const unsigned capacity = Front::capacity(t.front, bin);
-    const unsigned next = capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity);
+    const unsigned next =
+        Front::admissible(capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity));
     if (next <= capacity) return;
     if (t.capacity_bytes + (next - capacity) * bin_size(bin) <= thread_budget(t)) {
       Front::set_capacity(t.front, bin, next);

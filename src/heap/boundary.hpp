@@ -39,7 +39,9 @@ struct Boundary {
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
     Observe::count(t.observe, Event::kRefill, 1);
     hide(t, false);
-    if (swap(t, bin)) return popped(t, bin);
+    if (swap(t, bin)) {
+      if (void* slot = popped(t, bin)) return slot;
+    }
     A::grow_capacity(t, bin);
     A::look_at_one(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
@@ -48,21 +50,28 @@ struct Boundary {
     Spans::move(bin, bundle, Phase::kLocalFree);
     if (bundle.count == 0) Transfer::collect(t, t.owner, bin, want, bundle);
     if (bundle.count == 0 && exchanges(t, bin)) {
-      if (take_magazine(t, bin)) return popped(t, bin);
+      if (take_magazine(t, bin)) {
+        if (void* slot = popped(t, bin)) return slot;
+      }
     } else if (bundle.count == 0) {
       Transfer::take_waiting(t, t.owner, bin, want, bundle);
     }
     void* waiting = stock(t, bin, bundle);
     Transfer::pass_on_backlog(t, bin);
     if (waiting != nullptr) return waiting;
+    bool apart = keeps_apart(t);
     for (bool reclaimed = false;;) {
-      if (void* slot = take_from_spans(t, bin, want, zeroed)) return slot;
+      if (void* slot = take_from_spans(t, bin, want, !apart, zeroed)) return slot;
       bundle = Front::space(t.front, bin, want);
       Transfer::steal(t, bin, want, maps(bin), bundle);
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
       if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
+      if (apart) {
+        apart = false;
+        continue;
+      }
       if (reclaimed) return nullptr;
       R::reclaim(t, 0);
       reclaimed = true;
@@ -117,6 +126,15 @@ struct Boundary {
     }
     Transfer::trim(t);
     Spans::purge_if_due(t);
+  }
+
+  // Of the bin; nullptr if it has none.
+  static void* popped(Thread& t, Bin bin) {
+    Front::check(t.front, bin);
+    void* slot = Front::pop(t.front, bin);
+    if (slot == nullptr || HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
+    Faults<Line>::note(Fault::kDoubleFree, slot, bin);  // and it stays out of circulation
+    return nullptr;
   }
 
   // Sends remote frees on their way: all of them, or those for which there was no room.
@@ -189,22 +207,21 @@ struct Boundary {
     Front::fill(t.front, bin, bundle);
     return popped(t, bin);
   }
-  // Of a bin that has some.
-  static void* popped(Thread& t, Bin bin) {
-    Front::check(t.front, bin);
-    void* slot = Front::pop(t.front, bin);
-    Guard::on_alloc(slot, bin);
-    return slot;
-  }
 
   // Who is to get a span's slots, as long as it has some: where nobody owns them, the threads of a processor.
   static unsigned span_owner(const Thread& t) {
     return Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners;
   }
 
-  static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool& zeroed) {
+  // Where owners are told apart, a span that has slots of two costs each of them remote frees.
+  static bool keeps_apart(const Thread& t) {
+    return Route::kOwned &&
+           Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
+  }
+
+  static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool anybodys, bool& zeroed) {
     Bundle bundle = Front::space(t.front, bin, want);
-    const Taken taken = take_some(t, bin, want, bundle);
+    const Taken taken = take_some(t, bin, want, anybodys, bundle);
     if (taken.slots == 0) return nullptr;
     Retain::slots_out(t.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) bind(t, bin, taken);
@@ -224,22 +241,23 @@ struct Boundary {
     t.took(taken.slots * bin_size(bin));
     if (bundle.count != 0) Front::fill(t.front, bin, bundle);
     void* slot = carved.next();
-    Spans::move(bin, slot, Phase::kLocalFree);
+    if (HZ_UNLIKELY(!Spans::move(bin, slot, Phase::kLocalFree))) return popped(t, bin);
     zeroed = taken.zeroed;
     // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
     return slot;
   }
   // Those that are free in a span, into the bundle; no user memory is touched under the pool's lock.
-  static Taken take_some(Thread& t, Bin bin, unsigned want, Bundle& out) {
+  static Taken take_some(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
     if constexpr (Front::kInBand) {
       constexpr unsigned kMost = 96;  // small stacks: test/stack
       void* slots[kMost];
-      const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), slots, want < kMost ? want : kMost);
+      const Taken taken =
+          Pool::take(S::shelves.pool, bin, span_owner(t), slots, want < kMost ? want : kMost, anybodys);
       for (unsigned i = 0; i < taken.slots && !taken.fresh; ++i) out.push(slots[i]);
       return taken;
     } else {
-      const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), out.slots, want);
+      const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), out.slots, want, anybodys);
       if (!taken.fresh) out.count = taken.slots;
       return taken;
     }

@@ -187,8 +187,13 @@ struct Heap {
 
   HZ_INLINE static void* popped(Bin bin) {
     void* slot = Front::pop(S::fast().front, bin);
-    if (HZ_LIKELY(slot != nullptr)) Guard::on_alloc(slot, bin);
+    if (HZ_LIKELY(slot != nullptr) && HZ_UNLIKELY(!Guard::on_alloc(slot, bin))) return not_free(slot, bin);
     return slot;
+  }
+  // A bin held it all the same: it stays out of circulation.
+  HZ_COLD static void* not_free(const void* slot, Bin bin) {
+    Guard::report(Fault::kDoubleFree, slot, bin, Line::kName);
+    return nullptr;
   }
   // A slot of this thread's, if it is one.
   HZ_INLINE static void free_own(Thread& t, Bin bin, void* block) {
@@ -252,12 +257,8 @@ struct Heap {
     if (bin == kHugeBin) {
       block = H::allocate(t, size, alignment, zeroed);
     } else {
-      block = Front::pop(t.front, bin);
-      if (block != nullptr) {
-        Guard::on_alloc(block, bin);
-      } else {
-        block = B::refill(t, bin, zeroed);
-      }
+      block = B::popped(t, bin);
+      if (block == nullptr) block = B::refill(t, bin, zeroed);
     }
     if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
     return block;
@@ -303,7 +304,7 @@ struct Heap {
   // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here
   // on.
   static void free_whole(Thread& t, Bin bin, void* block) {
-    if (HZ_UNLIKELY(!Guard::claim(t.guard, block, bin))) return free_slow(block);
+    if (HZ_UNLIKELY(Guard::claim(t.guard, block, bin) == nullptr)) return free_slow(block);
     TransferCache<Line>::own(t, bin, block);
     take_in(t, bin, block);
   }
@@ -319,19 +320,20 @@ struct Heap {
   HZ_INLINE static bool deferred(Thread& t, unsigned owner, Bin bin, void* block) {
     t.deferring.put(true);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const bool admitted = HZ_LIKELY(&S::fast() == &t) && Exchange::admit(t.exchange, owner, bin) &&
-                          !Exchange::is_latest(t.exchange, block) &&
-                          HZ_LIKELY(Guard::claim(t.guard, block, bin));
-    if (admitted) defer(t, owner, bin, block);
+    void* claimed = nullptr;
+    if (HZ_LIKELY(&S::fast() == &t) && Exchange::admit(t.exchange, owner, bin) &&
+        !Exchange::is_latest(t.exchange, block))
+      claimed = Guard::claim(t.guard, block, bin);
+    if (HZ_LIKELY(claimed != nullptr)) defer(t, owner, bin, claimed);
     // Release: whoever finds the flag down finds the outbox as we left it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.deferring.set_last(false);
-    return admitted;
+    return claimed != nullptr;
   }
 
   // Whether its owner can have it from now on.
-  HZ_INLINE static bool defer(Thread& t, unsigned owner, Bin bin, void* block) {
-    const std::size_t sent = Exchange::defer(t.exchange, owner, bin, Guard::sealed(block, bin));
+  HZ_INLINE static bool defer(Thread& t, unsigned owner, Bin bin, void* claimed) {
+    const std::size_t sent = Exchange::defer(t.exchange, owner, bin, claimed);
     if (sent == 0) return false;
     Observe::count(t.observe, Event::kRemoteSent, 1);
     Observe::count(t.observe, Event::kBytesSent, sent);
@@ -359,12 +361,15 @@ struct Heap {
       return;
     }
     if (Route::kOwned && Route::owner(tag) != t.owner) {
-      if (HZ_UNLIKELY(!Guard::claim(S::shared.guard, block, bin)))
-        return Faults<Line>::note(Fault::kDoubleFree, block, bin);
+      void* const claimed = Guard::claim(S::shared.guard, block, bin);
+      if (HZ_UNLIKELY(claimed == nullptr)) return Faults<Line>::note(Fault::kDoubleFree, block, bin);
       if (!Exchange::admit(t.exchange, Route::owner(tag), bin)) B::deliver(t, false);
-      const bool sent = defer(t, Route::owner(tag), bin, block);
+      const bool sent = defer(t, Route::owner(tag), bin, claimed);
       return B::pass_on_if_emptied(t, Route::owner(tag), bin, sent);
     }
+    // The wait for the lock may have been long.
+    if (Guard::kClaims && HZ_UNLIKELY(!Guard::may_free(S::shared.guard, block, bin)))
+      return Faults<Line>::note(Fault::kDoubleFree, block, bin);
     Guard::on_free(S::shared.guard, block, bin);
     if (Front::admit(t.front, bin, block)) {
       Front::put(t.front, bin, block);

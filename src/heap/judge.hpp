@@ -4,6 +4,7 @@
 // heap.hpp, by realloc and by usable_size; a few loads for a pointer with which nothing is wrong.
 #pragma once
 
+#include "heap/fork.hpp"
 #include "heap/huge.hpp"
 
 namespace hz {
@@ -52,6 +53,7 @@ struct Judge {
   // that began on another page.
   HZ_COLD static Finding diagnose_untagged(const void* block) {
     if (!Route::covers(S::global.route, address(block))) return {Fault::kForeign, 0};
+    Forks<Line>::notice_process();  // the arena's lock may be held in a child by nobody
     const std::uintptr_t start = Source::start(S::global.source, address(block));
     if (start == 0) return {Fault::kNotAllocated, 0};
     if (Route::bin(Route::find(S::global.route, start)) == kHugeBin) return {Fault::kInterior, kHugeBin};

@@ -47,7 +47,8 @@ struct Reclaim {
       Spans::check_marks(t, parcel.bin, parcel.slots);
       // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever
       // wants it.
-      if (S::global.owners.threads(parcel.owner) == 0) {
+      const bool orphans = S::global.owners.threads(parcel.owner) == 0;
+      if (orphans) {
         Spans::move(parcel.bin, parcel.slots, Phase::kOrphan);
       } else if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size)) {
         Transfer::prove_some(t, parcel.bin, parcel.slots);
@@ -59,7 +60,7 @@ struct Reclaim {
         if (Exchange::kAnybodys)
           Observe::count(t.observe, Event::kRemoteCollected, count - parcel.slots.count);
       }
-      Observe::count(t.observe, Event::kRemoteRefused, parcel.slots.count);
+      if (!orphans) Observe::count(t.observe, Event::kRemoteRefused, parcel.slots.count);
       Spans::put_back(t, parcel.bin, parcel.slots);
     }
   }
@@ -79,7 +80,7 @@ struct Reclaim {
     const bool last = S::global.owners.threads(t.owner) == 1;
     Retain::bins_shrunk(t.retain, t.capacity_bytes);
     give_up(t, last);
-    if (last) Transfer::flush(t, t.owner);
+    if (last) Transfer::flush_left(t, t.owner, S::global.thread_count.load(std::memory_order_relaxed) - 1);
     Spans::purge_if_due(t);
   }
 

@@ -75,13 +75,18 @@ struct Start {
     if (options.thread_cache == 0) g.thread_budget.store(preset->thread_cache, std::memory_order_relaxed);
     Line::Retain::set(g.retain,
                       {.percent = options.retain == 0 ? preset->retain : 0, .floor = preset->floor});
-    if constexpr (requires { Line::Policy::set(preset->bins); }) Line::Policy::set(preset->bins);
+    if constexpr (kBounded) Line::Policy::set(preset->bins);
   }
   static constexpr auto kPresets = [] {
     if constexpr (requires { Line::kPresets; })
       return std::to_array(Line::kPresets);
     else
       return std::array<Preset, 0>{};
+  }();
+  static constexpr bool kBounded = [] {
+    bool any = false;
+    for (const Preset& one : kPresets) any |= one.bins.small != 0 || one.bins.run != 0 || one.bins.large != 0;
+    return any;
   }();
 };
 

@@ -82,7 +82,8 @@ struct Threads {
     const unsigned owner = t->owner;
     if (leave(*t)) {
       const Crossing crossing(S::shared);
-      TransferCache<Line>::flush(S::shared, owner);
+      const unsigned others = S::global.thread_count.load(std::memory_order_relaxed);
+      TransferCache<Line>::flush_left(S::shared, owner, others);
       SpanReturn<Line>::purge_if_due(S::shared);
     }
   }

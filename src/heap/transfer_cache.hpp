@@ -139,6 +139,20 @@ struct TransferCache {
       while (put_back_some(t, scratch, owner, bin, kAll) != 0) continue;
   }
 
+  // The same of an owner that has no thread any more. What waits for anybody stays, while there is anybody.
+  static void flush_left(Thread& t, unsigned owner, unsigned others) {
+    if (Exchange::kKeepsApart || others == 0) return flush(t, owner);
+    Scratch scratch;
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      for (bool some = true; some;) {
+        Bundle bundle = scratch.empty();
+        collect(t, owner, bin, scratch.at_most(kAll), bundle);
+        some = bundle.count != 0;
+        Spans::put_back(t, bin, bundle);
+      }
+    }
+  }
+
   static void flush_all(Thread& t) {
     for (unsigned owner = 0; owner < S::global.owners.end(); ++owner) flush(t, owner);
     flush(t, Exchange::kOrphans);

@@ -26,7 +26,7 @@ struct Hz8 {
   static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 58;  // two magazines
-  static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = kThreadCacheBytes;
+  static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = 8 * kMiB;
   static constexpr std::size_t kSentBytes = 128 * kKiB;
   static constexpr std::size_t kThreadBytes = 4 * kKiB + 256;
   // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.

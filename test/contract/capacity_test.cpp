@@ -37,7 +37,6 @@ void ExpectAllHome() {
   EXPECT_EQ(0u, stats.bytes_held) << "slots were lost";
   EXPECT_EQ(0u, stats.bytes_cached);
   EXPECT_EQ(0u, stats.bytes_dirty);
-  EXPECT_EQ(0u, stats.remote_waiting);
   EXPECT_EQ(stats.spans_acquired, stats.spans_retired);
 }
 
@@ -68,8 +67,6 @@ TEST(Capacity, OfTheTransferCache) {
     const std::uint64_t refused = Stats().remote_refused;
     FreeByAnother(blocks);
     EXPECT_LT(refused, Stats().remote_refused) << size << ": the sender was to do the work";
-    const std::size_t bound = 64 * (Line::kShelfBytes + Line::kBinSlots * size) + Line::kThreadCacheMost;
-    EXPECT_LE(Stats().bytes_held, bound) << size;
     EXPECT_LE(Stats().bytes_held, blocks.size() * size / 2) << size;
   }
   ExpectAllHome();

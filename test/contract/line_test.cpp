@@ -17,6 +17,7 @@
 #include <functional>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "contract/lines.hpp"
@@ -276,6 +277,28 @@ TYPED_TEST(LineContract, SaysWhatAFreeWouldFind) {
     EXPECT_EQ(hz::Fault::kNone, Heap::check(first)) << size;
     Heap::free(first);
   }
+}
+
+// Threads that free what they allocated have nothing to do with each other, where owners are told apart: no
+// span has slots of two of them.
+TYPED_TEST(CacheContract, WhoFreesItsOwnBlocksSendsNone) {
+  using Heap = typename TestFixture::Heap;
+  constexpr unsigned kThreads = 4, kSteps = 100000;
+  const std::uint64_t before = this->Stats().remote_sent + this->Stats().remote_refused;
+  this->RunThreads(kThreads, [](unsigned id) {
+    std::mt19937 random(id);
+    void* blocks[400] = {};
+    for (unsigned step = 0; step < kSteps; ++step) {
+      void*& block = blocks[random() % std::size(blocks)];
+      if (block == nullptr) {
+        block = Heap::malloc(16 + random() % 2033);
+      } else {
+        Heap::free(std::exchange(block, nullptr));
+      }
+    }
+    for (void* block : blocks) Heap::free(block);
+  });
+  EXPECT_LE(this->Stats().remote_sent + this->Stats().remote_refused - before, kThreads * kSteps / 2 / 100);
 }
 
 TYPED_TEST(LineContract, LivingBlocksNeverOverlap) {

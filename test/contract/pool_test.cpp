@@ -167,6 +167,20 @@ TYPED_TEST(PoolContract, ReturnedSlotsAreTakenAgain) {
   }
 }
 
+// Whoever wants no slots of spans that another owner had last gets none.
+TYPED_TEST(PoolContract, SpansOfAnOwnerServeOthersOnlyWhenAskedTo) {
+  for (Bin bin : {Bin{1}, hz::scan_bin(200), hz::scan_bin(5000)}) {
+    TypeParam::adopt(*this->pool_, this->SpanAt(1), bin, 1, true);
+    EXPECT_EQ(0u, TypeParam::take(*this->pool_, bin, 2, this->slots_, 1, false).slots);
+    const std::vector<void*> out = this->TakeAll(bin, 1);
+    this->Give(bin, {out[0], out[1]});
+    EXPECT_EQ(0u, TypeParam::take(*this->pool_, bin, 2, this->slots_, 1, false).slots);
+    EXPECT_NE(0u, TypeParam::take(*this->pool_, bin, 1, this->slots_, 1, false).slots);
+    EXPECT_NE(0u, TypeParam::take(*this->pool_, bin, 2, this->slots_, 1, true).slots);
+    this->Give(bin, out);
+  }
+}
+
 TYPED_TEST(PoolContract, DoubleGivesAreRejected) {
   const Bin bin = 2;
   TypeParam::adopt(*this->pool_, this->SpanAt(9), bin, 1, true);
@@ -302,8 +316,9 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
   for (const unsigned number : {0U, 1U}) {  // where it was given back, and from elsewhere
     processors.go_to(number);
     in_hand.resize(in_hand.size() + 2);
-    EXPECT_EQ(0u, ForkAfterEachInstruction(
-                      [&] { TypeParam::take(*this->pool_, bin, number, this->slots_, 2); }, in_child, steps))
+    EXPECT_EQ(
+        0u, ForkAfterEachInstruction(
+                [&] { TypeParam::take(*this->pool_, bin, number, this->slots_, 2, true); }, in_child, steps))
         << number;
     all += steps;
   }

@@ -26,6 +26,7 @@ class Alone : public R::Global {
   bool must_go() { return R::must_go(*this, seen()); }
   bool emptied() { return R::emptied(seen()); }
   bool sparse(std::size_t elsewhere) { return R::sparse(*this, elsewhere); }
+  bool may_spread(std::size_t elsewhere) { return R::may_spread(seen(), elsewhere); }
   std::size_t dirty_limit() { return R::dirty_limit(*this, seen()); }
   std::size_t dirty_target() { return R::dirty_target(*this, seen()); }
 

@@ -30,6 +30,7 @@ struct Box {
   static unsigned count(const PerThread&, Bin);
   static unsigned capacity(const PerThread&, Bin);
   static void check(const PerThread&, Bin);
+  static unsigned admissible(unsigned);
   static void set_capacity(PerThread&, Bin, unsigned);
   static void leave(PerThread&);
   static std::uint16_t fingerprint(const PerThread&, Bin);

@@ -5,16 +5,16 @@
 
 using namespace hz;
 
-struct Box {
+struct Box : WithoutPhases {
   static constexpr bool kMarks = true;
   static constexpr bool kProves = true;
   static constexpr bool kClaims = false;
   struct PerThread {};
   static void join(PerThread&);
-  static void on_alloc(void*, Bin);
+  static bool on_alloc(void*, Bin);
   static bool may_free(const PerThread&, void*, Bin);
   static void on_free(const PerThread&, void*, Bin);
-  static bool claim(const PerThread&, void*, Bin);
+  static void* claim(const PerThread&, void*, Bin);
   static bool arrive(void*, Bin);
   static Fault diagnose(const PerThread&, void*, Bin);
 #ifdef HZ_COMPLETE

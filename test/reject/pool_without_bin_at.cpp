@@ -12,7 +12,7 @@ struct Box {
   static constexpr bool kWholePages = false;
   static void open(Global&, std::uintptr_t, std::uintptr_t, std::size_t);
   static void adopt(Global&, std::uintptr_t, Bin, unsigned, bool);
-  static Taken take(Global&, Bin, unsigned, void**, unsigned);
+  static Taken take(Global&, Bin, unsigned, void**, unsigned, bool);
   static Carved carved(const Taken&, Bin);
   static Given give(Global&, Bin, void**, unsigned);
   static std::uintptr_t next_emptied(const Global&, std::uintptr_t);

@@ -138,6 +138,20 @@ TEST(Hysteresis, EmptiedAreAlsoAFewLiveBytesInManySpans) {
   EXPECT_TRUE(g.sparse(0));
 }
 
+// By what lies free in spans; huge blocks lie in none.
+TEST(Hysteresis, ThreadsSpreadWhileLittleIsFreeInSpans) {
+  Alone<Hysteresis> g;
+  EXPECT_TRUE(g.may_spread(0));
+  g.slots_out(320 * kMiB);
+  g.span_used(320 * kMiB + 10 * kMiB + Hysteresis::kSpreadFreely);
+  EXPECT_TRUE(g.may_spread(0));
+  EXPECT_FALSE(g.may_spread(64 * kMiB)) << "of what is out, so much is in no span";
+  g.span_used(64 * hz::kKiB);
+  EXPECT_FALSE(g.may_spread(0));
+  g.slots_returned(320 * kMiB, 64);
+  EXPECT_FALSE(g.may_spread(0));
+}
+
 TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
   Alone<Hysteresis> g;
   g.span_used(Hysteresis::kFewSpans);

@@ -43,8 +43,8 @@ class Lifecycle : public ::testing::Test {
     if (phase == Phase::kCentralFree || phase == Phase::kTransferFree) return go(phase), held;
     Guard::on_alloc(held, bin);
     if (phase == Phase::kAllocated) return held;
-    EXPECT_TRUE(Guard::claim(thread_, held, bin));
-    held = Guard::sealed(held, bin);
+    held = Guard::claim(thread_, held, bin);
+    EXPECT_NE(nullptr, held);
     if (phase == Phase::kOrphan) go(phase);
     return held;
   }
@@ -91,7 +91,7 @@ TEST_F(Lifecycle, OnlyTheAllocatedMayBeFreedOrClaimed) {
                       : hz::Fault::kDoubleFree,
               Guard::diagnose(thread_, slot, bin))
         << kNames[phase];
-    EXPECT_EQ(live, Guard::claim(thread_, slot, bin)) << kNames[phase];
+    EXPECT_EQ(live, Guard::claim(thread_, slot, bin) != nullptr) << kNames[phase];
   }
 }
 
@@ -101,8 +101,8 @@ TEST_F(Lifecycle, ASealOpensForItsOwnGenerationOnly) {
   const hz::Bin bin = hz::scan_bin(32);
   void* slot = In(Phase::kAllocated, bin, 0);
   EXPECT_TRUE(Guard::may_free(thread_, slot, bin));
-  EXPECT_TRUE(Guard::claim(thread_, slot, bin));
-  void* const lost = Guard::sealed(slot, bin);
+  void* const lost = Guard::claim(thread_, slot, bin);
+  ASSERT_NE(nullptr, lost);
   Guard::on_free(thread_, slot, bin);
   for (unsigned life = 1; life < Guard::kGenerations; ++life) {
     void* stale = lost;
@@ -111,10 +111,10 @@ TEST_F(Lifecycle, ASealOpensForItsOwnGenerationOnly) {
     Guard::on_alloc(slot, bin);
     stale = lost;
     EXPECT_FALSE(Guard::move(stale, bin, Phase::kTransferFree)) << life;
-    EXPECT_TRUE(Guard::claim(thread_, slot, bin));
+    void* fresh = Guard::claim(thread_, slot, bin);
+    ASSERT_NE(nullptr, fresh) << life;
     stale = lost;
     EXPECT_FALSE(Guard::move(stale, bin, Phase::kTransferFree)) << life;
-    void* fresh = Guard::sealed(slot, bin);
     EXPECT_TRUE(Guard::move(fresh, bin, Phase::kLocalFree)) << life;
     EXPECT_EQ(slot, fresh);
   }
@@ -122,12 +122,25 @@ TEST_F(Lifecycle, ASealOpensForItsOwnGenerationOnly) {
 
 TEST_F(Lifecycle, APendingSlotMovesBySealAloneAndNoOtherOneDoes) {
   const hz::Bin bin = hz::scan_bin(32);
-  void* sealed = In(Phase::kRemotePending, bin, 0);
+  void* const was = In(Phase::kRemotePending, bin, 0);
+  void* sealed = was;
   void* plain = span_.bytes();
   EXPECT_FALSE(Guard::move(plain, bin, Phase::kTransferFree));
   EXPECT_TRUE(Guard::move(sealed, bin, Phase::kTransferFree));
-  void* other = Guard::sealed(span_.bytes(), bin);
-  EXPECT_FALSE(Guard::move(other, bin, Phase::kLocalFree));
+  EXPECT_FALSE(Guard::move(sealed = was, bin, Phase::kLocalFree)) << "it is in no outbox any more";
+}
+
+// What a bin holds is handed out if it is free, and not otherwise.
+TEST_F(Lifecycle, OnlyAFreeSlotIsHandedOut) {
+  const hz::Bin bin = hz::scan_bin(80);
+  for (unsigned phase = 0; phase < Guard::kPhases; ++phase) {
+    In(static_cast<Phase>(phase), bin, phase);
+    void* slot = span_.bytes() + phase * hz::bin_size(bin);
+    const hz::Fault before = Guard::diagnose(thread_, slot, bin);
+    const bool free = static_cast<Phase>(phase) == Phase::kLocalFree;
+    EXPECT_EQ(free, Guard::on_alloc(slot, bin)) << kNames[phase];
+    if (!free) EXPECT_EQ(before, Guard::diagnose(thread_, slot, bin)) << kNames[phase];
+  }
 }
 
 TEST_F(Lifecycle, ASpanRetiresWhenAllItsSlotsAreInIt) {
@@ -139,6 +152,9 @@ TEST_F(Lifecycle, ASpanRetiresWhenAllItsSlotsAreInIt) {
     EXPECT_EQ(nullptr, Guard::retire(span.address(), bin)) << "nothing was carved";
     EXPECT_TRUE(Guard::move(last, bin, Phase::kLocalFree));
     EXPECT_EQ(last, Guard::retire(span.address(), bin)) << "one is out";
+    EXPECT_EQ(hz::Fault::kNotAllocated, Guard::diagnose(thread_, last, bin))
+        << "and is released all the same";
+    EXPECT_TRUE(Guard::move(last, bin, Phase::kLocalFree));
     EXPECT_TRUE(Guard::move(last, bin, Phase::kCentralFree));
     EXPECT_EQ(nullptr, Guard::retire(span.address(), bin));
     EXPECT_EQ(hz::Fault::kNotAllocated, Guard::diagnose(thread_, last, bin));

@@ -15,7 +15,7 @@ namespace hz_test {
 // In the order in which slots are handed out; `out` has room for `want`, and for a page.
 template <class P>
 hz::Taken TakeListed(typename P::Global& pool, hz::Bin bin, unsigned owner, void** out, unsigned want) {
-  const hz::Taken taken = P::take(pool, bin, owner, out, want);
+  const hz::Taken taken = P::take(pool, bin, owner, out, want, true);
   if (taken.fresh) {
     void** at = out;
     for (hz::Carved carved = P::carved(taken, bin); carved.left() != 0;) *at++ = carved.next();

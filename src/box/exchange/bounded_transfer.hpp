@@ -29,12 +29,14 @@ struct BoundedTransfer : RemoteBatch<Line> {
 
     // A full magazine as it is.
     void send(Parcel<SlotArray>& parcel) {
-      if (parcel.slots.count != Magazine::kSlots || magazine_ == nullptr)
-        return Depot::give(g_, parcel.owner, parcel.bin, parcel.slots);
-      magazine_->count = parcel.slots.count;
-      if (!Depot::give(g_, parcel.bin, magazine_)) return;
-      magazine_ = nullptr;
-      parcel.slots.count = 0;
+      if (parcel.slots.count == Magazine::kSlots && magazine_ != nullptr) {
+        magazine_->count = parcel.slots.count;
+        if (Depot::give(g_, parcel.bin, magazine_)) {
+          magazine_ = nullptr;
+          parcel.slots.count = 0;
+        }
+      }
+      Depot::give(g_, parcel.owner, parcel.bin, parcel.slots);
     }
 
    private:

@@ -47,11 +47,11 @@ struct MagazineDepot : WithoutOwners {
   static_assert(kShards == 64, "a bit for each");
 
   static void give(Global& g, unsigned /*owner*/, Bin bin, SlotArray& bundle) {
-    top_up(g.of_cpu[this_shard()][bin], bundle);
+    top_up(g.of_cpu[this_shard()][bin], room(bin), bundle);
     while (bundle.count != 0) {
       Magazine* const some = Empty::take();
       if (some == nullptr) return;
-      some->count = bundle.take(some->slots, Magazine::kSlots);
+      some->count = bundle.take(some->slots, room(bin));
       if (give(g, bin, some)) continue;
       bundle.count += some->count;  // they still lie there
       return Empty::give(some);
@@ -62,7 +62,7 @@ struct MagazineDepot : WithoutOwners {
     const unsigned here = this_shard();
     Shelf& shelf = g.of_cpu[here][bin];
     const os::Guarded hold(shelf.lock);
-    if (shelf.count >= most(bin)) return false;
+    if (shelf.count >= most(bin) || full->count > room(bin)) return false;
     if (first(shelf) == nullptr && (waiting(g, bin) & bit_of(here)) == 0)
       g.of_bin[bin].shelves.fetch_or(bit_of(here), std::memory_order_relaxed);
     full->follow_with(first(shelf));
@@ -129,12 +129,19 @@ struct MagazineDepot : WithoutOwners {
   }
 
  private:
-  // Magazines of a class that may wait for one processor: as many as hold so many bytes, if the line says how
-  // many, and one in any case.
+  // Where the line says how many bytes of a class may wait for one processor: slots that may lie in one
+  // magazine, and how many magazines there may be; one of each in any case.
+  static constexpr unsigned room(Bin bin) {
+    if constexpr (requires { Line::kShelfBytes; }) return fitting(bin_size(bin), Magazine::kSlots);
+    return Magazine::kSlots;
+  }
   static constexpr unsigned most(Bin bin) {
-    if constexpr (requires { Line::kShelfBytes; })
-      return 1 + static_cast<unsigned>(Line::kShelfBytes / (Magazine::kSlots * bin_size(bin)));
+    if constexpr (requires { Line::kShelfBytes; }) return fitting(room(bin) * bin_size(bin), ~0U);
     return ~0U;
+  }
+  static constexpr unsigned fitting(std::size_t bytes, unsigned limit) {
+    const std::size_t n = Line::kShelfBytes / bytes;
+    return n == 0 ? 1 : n < limit ? static_cast<unsigned>(n) : limit;
   }
 
   static unsigned this_shard() { return os::current_cpu() % kShards; }
@@ -194,11 +201,11 @@ struct MagazineDepot : WithoutOwners {
     shelf.count = shelf.drawn = shelf.wanted = 0;
   }
   // What would not fill a magazine goes into the one that came last, as far as that has room.
-  static void top_up(Shelf& shelf, SlotArray& bundle) {
-    if (bundle.count >= Magazine::kSlots) return;
+  static void top_up(Shelf& shelf, unsigned room, SlotArray& bundle) {
+    if (bundle.count >= room) return;
     const os::Guarded hold(shelf.lock);
     if (Magazine* const last = first(shelf))
-      last->count += bundle.take(last->slots + last->count, Magazine::kSlots - last->count);
+      last->count += bundle.take(last->slots + last->count, room - last->count);
   }
 };
 

@@ -18,6 +18,7 @@ struct OwnerLists : WithoutOwners {
   using Bundle = Chain;
   using PerThread = typename Outbox::PerThread;
   static constexpr unsigned kOwners = Line::kOwners;
+  static constexpr bool kKeepsApart = true;
 
   struct Global {
     struct alignas(64) Shelf {

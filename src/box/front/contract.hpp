@@ -37,7 +37,8 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::drained(thread, bin, n) } -> std::same_as<void>;  // so many did
   { F::count(seen, bin) } -> std::same_as<unsigned>;     // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
-  { F::check(seen, bin) } -> std::same_as<void>;  // traps in debug builds unless the invariants hold
+  { F::check(seen, bin) } -> std::same_as<void>;   // traps in debug builds unless the invariants hold
+  { F::admissible(n) } -> std::same_as<unsigned>;  // of n slots, as many as a capacity can be
   // May be less than what is in the bin; may become less than n.
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;
   // It holds no slots: all capacities are 0, memory of its own goes back

@@ -96,6 +96,7 @@ struct LinkedBins {
   static unsigned capacity(const PerThread& t, Bin bin) {
     return static_cast<unsigned>(t.capacity[bin].peek());
   }
+  static constexpr unsigned admissible(unsigned n) { return n; }
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
     const auto capacity = static_cast<std::int32_t>(n);
     t.room[bin].add(capacity - t.capacity[bin].peek());

@@ -203,12 +203,14 @@ struct MagazineBins {
   static unsigned capacity(const PerThread& t, Bin bin) {
     return static_cast<unsigned>(t.capacity[bin].peek());
   }
-  // As much of it as one or two magazines hold, and can be had.
+  // One magazine at most, or two.
+  static constexpr unsigned admissible(unsigned n) { return n >= kMost ? kMost : n > kMany ? kMany : n; }
+  // As much of it as can be had.
   static void set_capacity(PerThread& t, Bin bin, unsigned n) {
     const std::int32_t before = limit(t, bin);
     if (n != 0) have_short_array(t, bin);
     if (n > kShortSlots && !has_grown(t, bin) && !grow(t, bin)) n = kShortSlots;
-    t.capacity[bin].set(static_cast<std::int32_t>(n >= kMost ? kMost : n > kMany ? kMany : n));
+    t.capacity[bin].set(static_cast<std::int32_t>(admissible(n)));
     t.room[bin].add(limit(t, bin) - before);
   }
 

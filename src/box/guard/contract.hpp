@@ -44,19 +44,19 @@ concept GuardContract = requires(typename G::PerThread& thread, const typename G
   { G::kProves } -> std::convertible_to<bool>;
   { G::kClaims } -> std::convertible_to<bool>;  // of two strangers that claim a slot one fails
   { G::join(thread) } -> std::same_as<void>;
-  { G::on_alloc(slot, bin) } -> std::same_as<void>;        // hot
+  { G::on_alloc(slot, bin) } -> std::same_as<bool>;        // hot; false: it was not free
   { G::may_free(seen, slot, bin) } -> std::same_as<bool>;  // hot; bin is valid, the slot may be anything
   { G::on_free(seen, slot, bin) } -> std::same_as<void>;   // hot; by its owner, after may_free
-  { G::claim(seen, slot, bin) } -> std::same_as<bool>;  // the same by a stranger; false: another was quicker
-  { G::arrive(slot, bin) } -> std::same_as<bool>;       // a claimed slot is back; false: it was freed twice
+  // The same by a stranger: the slot as an outbox keeps it; nullptr: another was quicker
+  { G::claim(seen, slot, bin) } -> std::same_as<void*>;
+  { G::arrive(slot, bin) } -> std::same_as<bool>;  // a claimed slot is back; false: it was freed twice
   { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
   { G::intact(seen, free_slot) } -> std::same_as<bool>;  // at the boundary: is it still as on_free left it?
   { G::report(fault, at, bin, line) } -> std::same_as<void>;  // returns only if the program is to go on
 
   { G::kTracks } -> std::convertible_to<bool>;  // it is told of what follows; else nobody asks
-  // A claimed slot as it lies in an outbox
-  { G::sealed(slot, bin) } -> std::same_as<void*>;
-  // By who holds it. A sealed one is a plain one afterwards. False: it is not where it may come from.
+  // By who holds it. As an outbox kept it, it is a plain pointer afterwards. False: it is not where it may
+  // come from.
   { G::move(taken, bin, phase) } -> std::same_as<bool>;
   // The span has no slots any more; one that was not in it, or none
   { G::retire(span, bin) } -> std::same_as<const void*>;
@@ -65,7 +65,6 @@ concept GuardContract = requires(typename G::PerThread& thread, const typename G
 // The answers of a guard that does not ask where slots are between two owners.
 struct WithoutPhases {
   static constexpr bool kTracks = false;
-  HZ_INLINE static void* sealed(void* slot, Bin) { return slot; }
   static constexpr bool move(void*&, Bin, Phase) { return true; }
   static constexpr const void* retire(std::uintptr_t /*span*/, Bin) { return nullptr; }
 };

@@ -24,7 +24,10 @@ struct FailFast : WithoutPhases {
 
   static void join(PerThread& thread) { thread.mark = process_mark(); }
 
-  HZ_INLINE static void on_alloc(void* slot, Bin /*bin*/) { static_cast<FreeSlot*>(slot)->mark = 0; }
+  HZ_INLINE static bool on_alloc(void* slot, Bin /*bin*/) {
+    static_cast<FreeSlot*>(slot)->mark = 0;
+    return true;
+  }
 
   HZ_INLINE static bool may_free(const PerThread& thread, void* slot, Bin bin) {
     // The low 16 bits are the offset in the granule; a slot start is also aligned, so that the mark can be
@@ -35,8 +38,8 @@ struct FailFast : WithoutPhases {
   HZ_INLINE static void on_free(const PerThread& thread, void* slot, Bin /*bin*/) {
     static_cast<FreeSlot*>(slot)->mark = thread.mark;
   }
-  HZ_INLINE static bool claim(const PerThread& thread, void* slot, Bin bin) {
-    return on_free(thread, slot, bin), true;
+  HZ_INLINE static void* claim(const PerThread& thread, void* slot, Bin bin) {
+    return on_free(thread, slot, bin), slot;
   }
   static bool arrive(void*, Bin) { return true; }
 

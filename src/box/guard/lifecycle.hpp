@@ -6,12 +6,13 @@
 // load, a compare and a store each malloc and each free, and the same for each slot that crosses the
 // boundary.
 //
-// The generation counts the slot's allocations. Who claims a stranger's slot seals it: the pointer in the
-// outbox carries the generation of the claim, and opens only while that is still the slot's. So if the owner
-// frees a slot in the same few instructions in which a stranger claims it, which both may do, the entry in
-// the outbox is void, is reported, and is not taken in twice; and of two entries for a slot one at most
-// opens, so that no move but the claim needs a locked instruction. It has kGenerations values; it begins
-// again when the pages of the table have been given back, which is when all slots there are released.
+// The generation goes on with each allocation (and with a free that a full bin turned away). Who claims a
+// stranger's slot seals it: the pointer in the outbox carries the generation that was claimed, and opens only
+// while that is still the slot's. So if the owner frees a slot between its look and its store, and a stranger
+// claims it there, which both may do, the entry in the outbox is void, is reported, and is not taken in
+// twice; and of two entries for a slot one at most opens, so that no move but the claim needs a locked
+// instruction. It has kGenerations values; it begins again when the pages of the table have been given back,
+// which is when all slots there are released.
 #pragma once
 
 #include "base/slot_bytes.hpp"
@@ -57,10 +58,11 @@ struct Lifecycle : SlotBytes<Line> {
   struct PerThread {};
 
   static void join(PerThread&) {}
-  HZ_INLINE static void on_alloc(void* slot, Bin bin) {
+  HZ_INLINE static bool on_alloc(void* slot, Bin bin) {
     const std::uint8_t word = get(slot, bin);
-    if (HZ_UNLIKELY(phase_of(word) != Phase::kLocalFree)) broken(slot, bin);
+    if (HZ_UNLIKELY(phase_of(word) != Phase::kLocalFree)) return false;
     set(slot, bin, static_cast<std::uint8_t>(gone(word, Phase::kLocalFree, Phase::kAllocated) + kGeneration));
+    return true;
   }
   HZ_INLINE static bool may_free(const PerThread&, const void* slot, Bin bin) {
     return HZ_LIKELY(is_slot_start(bin, static_cast<std::uint16_t>(address(slot)))) &&
@@ -72,39 +74,40 @@ struct Lifecycle : SlotBytes<Line> {
     set(slot, bin, static_cast<std::uint8_t>(generation | static_cast<unsigned>(Phase::kLocalFree)));
   }
 
-  HZ_INLINE static bool claim(const PerThread&, void* slot, Bin bin) {
+  // Sealed with the generation that was claimed.
+  HZ_INLINE static void* claim(const PerThread&, void* slot, Bin bin) {
     const std::uint8_t word = get(slot, bin);
-    return phase_of(word) == Phase::kAllocated &&
-           SlotBytes<Line>::change(slot, bin, word, gone(word, Phase::kAllocated, Phase::kRemotePending));
+    const bool claimed =
+        phase_of(word) == Phase::kAllocated &&
+        SlotBytes<Line>::change(slot, bin, word, gone(word, Phase::kAllocated, Phase::kRemotePending));
+    return HZ_LIKELY(claimed) ? pointer(address(slot) | seal_of(word) << kSealShift) : nullptr;
   }
   static bool arrive(void* slot, Bin bin) {
-    void* claimed = sealed(slot, bin);
-    return move(claimed, bin, Phase::kLocalFree);
+    void* sealed = pointer(address(slot) | seal_of(get(slot, bin)) << kSealShift);
+    return move(sealed, bin, Phase::kLocalFree);
   }
 
-  HZ_INLINE static void* sealed(void* slot, Bin bin) {
-    const std::uintptr_t generation = get(slot, bin) >> kPhaseBits;
-    return pointer(address(slot) | (generation + 1) << kSealShift);
-  }
   static bool move(void*& slot, Bin bin, Phase to) {
     const std::uintptr_t seal = address(slot) >> kSealShift;
     slot = pointer(address(slot) & kPlain);
     const std::uint8_t word = get(slot, bin);
     const Phase from = phase_of(word);
-    const unsigned expected = from == Phase::kRemotePending ? 1 + (word >> kPhaseBits) : 0;
+    const std::uintptr_t expected = from == Phase::kRemotePending ? seal_of(word) : 0;
     if (HZ_UNLIKELY(seal != expected || !may_follow(from, to))) return false;
     set(slot, bin, gone(word, from, to));
     return true;
   }
+  // All of them are released, whatever they were.
   static const void* retire(std::uintptr_t span, Bin bin) {
+    const void* wrong = nullptr;
     for (unsigned i = 0; i < bin_slots(bin); ++i) {
       void* const slot = pointer(span + i * bin_size(bin));
       const std::uint8_t word = get(slot, bin);
       const Phase from = phase_of(word);
-      if (from != Phase::kCentralFree && from != Phase::kReleased) return slot;
+      if (from != Phase::kCentralFree && from != Phase::kReleased) wrong = slot;
       set(slot, bin, gone(word, from, Phase::kReleased));
     }
-    return nullptr;
+    return wrong;
   }
 
   HZ_INLINE static Fault diagnose(const PerThread&, const void* slot, Bin bin) {
@@ -142,17 +145,14 @@ struct Lifecycle : SlotBytes<Line> {
     return followers;
   }();
 
+  // In a pointer; that of a plain one is 0.
+  HZ_INLINE static constexpr std::uintptr_t seal_of(std::uint8_t word) { return 1U + (word >> kPhaseBits); }
   HZ_INLINE static constexpr Phase phase_of(std::uint8_t word) {
     return static_cast<Phase>(word & ((1U << kPhaseBits) - 1));
   }
   // Of a slot that is in `from`.
   HZ_INLINE static constexpr std::uint8_t gone(std::uint8_t word, Phase from, Phase to) {
     return static_cast<std::uint8_t>(word + static_cast<unsigned>(to) - static_cast<unsigned>(from));
-  }
-
-  // What a bin holds is free: only a write into our tables, or a defect of ours, comes here.
-  HZ_COLD static void broken(const void* slot, Bin bin) {
-    FaultReport::send(Fault::kDoubleFree, slot, bin, Line::kName);
   }
 };
 

@@ -18,12 +18,12 @@ struct Outside : WithoutPhases {
   struct PerThread {};
 
   static void join(PerThread&) {}
-  HZ_INLINE static void on_alloc(void*, Bin) {}
+  HZ_INLINE static bool on_alloc(void*, Bin) { return true; }
   HZ_INLINE static bool may_free(const PerThread&, const void* slot, Bin bin) {
     return HZ_LIKELY(is_slot_start(bin, static_cast<std::uint16_t>(address(slot))));
   }
   HZ_INLINE static void on_free(const PerThread&, void*, Bin) {}
-  HZ_INLINE static bool claim(const PerThread&, void*, Bin) { return true; }
+  HZ_INLINE static void* claim(const PerThread&, void* slot, Bin) { return slot; }
   static bool arrive(void*, Bin) { return true; }
 
   static Fault diagnose(const PerThread& t, const void* slot, Bin bin) {

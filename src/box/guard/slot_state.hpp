@@ -32,7 +32,10 @@ struct SlotState : SlotBytes<Line>, WithoutPhases {
   struct PerThread {};
 
   static void join(PerThread&) {}
-  HZ_INLINE static void on_alloc(void* slot, Bin bin) { set(slot, bin, kLive); }
+  HZ_INLINE static bool on_alloc(void* slot, Bin bin) {
+    set(slot, bin, kLive);
+    return true;
+  }
   HZ_INLINE static bool may_free(const PerThread&, const void* slot, Bin bin) {
     return HZ_LIKELY(is_slot_start(bin, static_cast<std::uint16_t>(address(slot)))) &&
            HZ_LIKELY(get(slot, bin) == kLive);
@@ -40,8 +43,8 @@ struct SlotState : SlotBytes<Line>, WithoutPhases {
   HZ_INLINE static void on_free(const PerThread&, void* slot, Bin bin) { set(slot, bin, kFree); }
 
   // The pending bit publishes what the program wrote.
-  HZ_INLINE static bool claim(const PerThread&, void* slot, Bin bin) {
-    return SlotBytes<Line>::change(slot, bin, kLive, kClaimed);
+  HZ_INLINE static void* claim(const PerThread&, void* slot, Bin bin) {
+    return SlotBytes<Line>::change(slot, bin, kLive, kClaimed) ? slot : nullptr;
   }
   static bool arrive(void* slot, Bin bin) {
     if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;

@@ -78,8 +78,9 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   { P::open(g, span, span, want) } -> std::same_as<void>;           // arena's base, table, granules
   { P::adopt(g, span, bin, owner, zeroed) } -> std::same_as<void>;  // a new span, nothing carved yet
   // From one span; no slots if there is none. Those that were free are listed, at most `want`, the first to
-  // hand out last.
-  { P::take(g, bin, owner, slots, want) } -> std::same_as<Taken>;
+  // hand out last. Last argument: of anybody's spans; else of one that this owner had last, if a few looks
+  // show one.
+  { P::take(g, bin, owner, slots, want, zeroed) } -> std::same_as<Taken>;
   { P::carved(taken, bin) } -> std::same_as<Carved>;
   { P::give(g, bin, slots, want) } -> std::same_as<Given>;  // what is rejected comes to the front of `slots`
   // How many of the slots, which come to the front, can be out of their spans: carved, not free there, each

@@ -41,7 +41,7 @@ struct BasicSpanPool {
   static_assert(sizeof(Span) == 20);
 
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
-  static constexpr unsigned kLooks = 4;
+  static constexpr unsigned kLooks = 4, kOwnLooks = 16;
   using Bits = SlotBits<std::uint64_t>;
   static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
   static constexpr std::size_t kTables[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Span)};
@@ -82,19 +82,20 @@ struct BasicSpanPool {
   }
 
   // At least one slot. At most `want`, but with kPages a page is always carved whole.
-  static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want) {
+  static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want, bool anybodys) {
     const unsigned here = this_shard(g);
     Shelf& own = g.shards[here].of_bin[bin];
     {
       const os::Guarded hold(own.lock);
-      if (const std::uint32_t row = pick(g, own, bin, owner)) return take_from(g, row, owner, out, want);
+      const std::uint32_t row = anybodys ? pick(g, own, bin, owner) : owned(g, own, owner, kOwnLooks);
+      if (row != 0) return take_from(g, row, owner, out, want);
     }
     for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
       Shelf& other = g.shards[__builtin_ctz(left)].of_bin[bin];
       if (&other == &own || first(other) == 0) continue;
       const os::Guarded lower((&own < &other ? own : other).lock);
       const os::Guarded upper((&own < &other ? other : own).lock);
-      const std::uint32_t row = first(other);
+      const std::uint32_t row = anybodys ? first(other) : owned(g, other, owner, kOwnLooks);
       if (row == 0) continue;
       unlink(g, row);
       set_shard(g.spans[row], here);
@@ -252,13 +253,15 @@ struct BasicSpanPool {
   // Of the spans that had slots last, one that this owner had before, if there is one: small slots share
   // lines of the cache and pages with their neighbours.
   static std::uint32_t pick(const Global& g, const Shelf& own, Bin bin, unsigned owner) {
-    const std::uint32_t newest = first(own);
-    if (bin_size(bin) >= kPage) return newest;
-    std::uint32_t row = newest;
-    for (unsigned looks = 0; row != 0 && looks < kLooks; ++looks, row = g.spans[row].next) {
+    const std::uint32_t row = bin_size(bin) >= kPage ? 0 : owned(g, own, owner, kLooks);
+    return row != 0 ? row : first(own);
+  }
+  static std::uint32_t owned(const Global& g, const Shelf& shelf, unsigned owner, unsigned most) {
+    std::uint32_t row = first(shelf);
+    for (unsigned looks = 0; row != 0 && looks < most; ++looks, row = g.spans[row].next) {
       if (g.spans[row].owner == owner) return row;
     }
-    return newest;
+    return 0;
   }
 
   static bool may_give(const Span& span) { return span.free != 0 || span.carved != bin_slots(span.bin); }

@@ -60,6 +60,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::emptied(own) } -> std::same_as<bool>;  // the program holds little of what it held a moment ago
   // Do few slots keep many spans? So many of the bytes that are out are no slots of spans.
   { R::sparse(seen, bytes) } -> std::same_as<bool>;
+  // May a thread have a span of its own although others' have free slots? Likewise
+  { R::may_spread(own, bytes) } -> std::same_as<bool>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   { R::waiting_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;

@@ -16,6 +16,7 @@
 //   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16, for
 //             spans give them in order
 //   dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that
+//   a thread has spans of its own while free slots in spans are below kSpreadFreely and a kSpread-th of out
 //   unneeded: so much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's
 //             last kLooks looks, or is there while all threads are idle; it goes
 //
@@ -55,6 +56,7 @@ struct BasicHysteresis : Footprint {
   static constexpr std::size_t kSmall = 512, kFreelyWaiting = 4 * kMiB;
   static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
   static constexpr std::size_t kFewSpans = 2 * kMiB;
+  static constexpr std::size_t kSpread = 32, kSpreadFreely = 4 * kMiB;
   static constexpr std::uint64_t kInAdvance = 4;  // such a part of what there was
   static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
@@ -224,6 +226,13 @@ struct BasicHysteresis : Footprint {
   static bool sparse(const Global& g, std::size_t elsewhere) {
     const std::size_t out = out_bytes(g);
     return few_in(out > elsewhere ? out - elsewhere : 0, sum(g.spans.load(std::memory_order_relaxed), 0));
+  }
+
+  // As long as free slots in spans are few bytes, or few beside what is out.
+  static bool may_spread(const PerThread& t, std::size_t elsewhere) {
+    const std::size_t out = sum(t.seen.out, t.out), spans = sum(t.seen.spans, t.spans);
+    const std::size_t slots = out > elsewhere ? out - elsewhere : 0;
+    return spans <= slots + slots / kSpread + kSpreadFreely;
   }
 
   static std::size_t out_bytes(const Global& g) { return sum(g.out.load(std::memory_order_relaxed), 0); }
