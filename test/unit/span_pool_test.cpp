@@ -248,6 +248,20 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
   }
 }
 
+// Or a thread that moves would map a span although it has one.
+TEST_F(SpanPoolTest, AnOwnerFindsItsSpanOnAnotherProcessor) {
+  const OnProcessors processors;
+  if (processors.count() < 2) GTEST_SKIP() << "one processor";
+  const Bin bin = hz::scan_bin(500);
+  processors.go_to(0);
+  SpanPool::adopt(*pool_, SpanAt(1), bin, 7, true);
+  processors.go_to(1);
+  SpanPool::adopt(*pool_, SpanAt(2), bin, 8, true);
+  EXPECT_EQ(SpanAt(1), SpanPool::take(*pool_, bin, 7, slots_, 1, false).span);
+  EXPECT_EQ(SpanAt(2), SpanPool::take(*pool_, bin, 8, slots_, 1, false).span);
+  EXPECT_EQ(0u, SpanPool::take(*pool_, bin, 9, slots_, 1, false).slots);
+}
+
 TEST_F(SpanPoolTest, ASpanStandsOnTheShelfOfTheProcessorThatTookFromItLast) {
   const OnProcessors processors;
   if (processors.count() < 2) GTEST_SKIP() << "one processor";
