@@ -6,6 +6,7 @@
 //
 //   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> what waits
 //            for nobody, or where memory would be mapped for others -> a new span
+//            (with owners: own spans; others' only if a new one may not be had)
 //   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
 
