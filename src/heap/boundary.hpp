@@ -68,8 +68,9 @@ struct Boundary {
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
-      if (new_span(t, bin, reclaimed)) continue;  // others may be quicker to take its slots
-      if (apart) {
+      const bool mapped = new_span(t, bin, reclaimed);  // others may be quicker to take its slots
+      // Also from whoever was quicker: nobody may ever ask for a span of which no slot was taken.
+      if (mapped || apart) {
         apart = false;
         continue;
       }
@@ -214,9 +215,10 @@ struct Boundary {
     return Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners;
   }
 
-  // Where owners are told apart, a span that has slots of two costs each of them remote frees.
+  // Where owners are told apart, a span that has slots of two costs each of them remote frees. Not with large
+  // caches of links, whose spans would exceed a soft limit.
   static bool keeps_apart(const Thread& t) {
-    return Route::kOwned &&
+    return Route::kOwned && !Front::kInBand &&
            Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
   }
 

@@ -8,6 +8,7 @@ struct Line : hz::Hz8 {
 #ifndef HZ_COMPLETE
   struct Guard : hz::Hz8::Guard {
     static constexpr std::size_t kPart = kWideBytes / 8;
+    static constexpr std::size_t kTableBytesPerGranule = kDenseBytes + kWideBytes;
     static constexpr std::size_t kTables[] = {kDenseBytes, kPart, kPart, kPart, kPart,
                                               kPart,       kPart, kPart, kPart};
   };
