@@ -31,10 +31,10 @@ struct SlotBytes {
 
  protected:
   HZ_INLINE static std::uint8_t* at(const void* slot, Bin bin) {
-    const std::uintptr_t place = bin <= kLastDense  ? dense.get() + (address(slot) >> kDenseShift)
-                                 : bin <= kLastWide ? wide.get() + (address(slot) >> kWideShift)
-                                                    : sparse.get() + (address(slot) >> kSparseShift);
-    return static_cast<std::uint8_t*>(pointer(place));
+    // Of three places clang would compute all, and choose, unless it is told that it need not.
+    if (HZ_LIKELY(bin <= kLastDense)) return in(dense, address(slot) >> kDenseShift);
+    if (HZ_LIKELY(bin <= kLastWide)) return in(wide, address(slot) >> kWideShift);
+    return in(sparse, address(slot) >> kSparseShift);
   }
   HZ_INLINE static std::uint8_t get(const void* slot, Bin bin) {
     return __atomic_load_n(at(slot, bin), __ATOMIC_RELAXED);
@@ -50,6 +50,10 @@ struct SlotBytes {
   }
 
  private:
+  HZ_INLINE static std::uint8_t* in(const OnceWord<std::uintptr_t>& table, std::uintptr_t place) {
+    return static_cast<std::uint8_t*>(pointer(table.get() + place));
+  }
+
   // Each table's place as if it began at address 0.
   static inline constinit OnceWord<std::uintptr_t> dense{0}, wide{0}, sparse{0};
 };

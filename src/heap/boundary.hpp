@@ -68,9 +68,9 @@ struct Boundary {
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
-      const bool mapped = new_span(t, bin, reclaimed);  // others may be quicker to take its slots
-      // Also from whoever was quicker: nobody may ever ask for a span of which no slot was taken.
-      if (mapped || apart) {
+      const bool acquired = (!apart || has_room(bin)) && new_span(t, bin, reclaimed);
+      // From now on of anybody's: others may have been quicker, and left theirs.
+      if (acquired || apart) {
         apart = false;
         continue;
       }
@@ -215,11 +215,15 @@ struct Boundary {
     return Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners;
   }
 
-  // Where owners are told apart, a span that has slots of two costs each of them remote frees. Not with large
-  // caches of links, whose spans would exceed a soft limit.
+  // Where owners are told apart, a span that has slots of two costs each of them remote frees.
   static bool keeps_apart(const Thread& t) {
-    return Route::kOwned && !Front::kInBand &&
+    return Route::kOwned &&
            Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
+  }
+
+  // The source would not refuse a span of the class for a limit: whoever is refused has to reclaim.
+  static bool has_room(Bin bin) {
+    return Source::has_room(S::global.source, std::size_t{bin_granules(bin)} << kGranuleShift);
   }
 
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool anybodys, bool& zeroed) {

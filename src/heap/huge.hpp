@@ -153,7 +153,7 @@ struct Huge {
     leave(t, address(block), old_bytes);
     // The old place did not count while both were held: it may keep its pages only where they count for
     // nothing.
-    if (by_bytes && Source::has_room(S::global.source)) {
+    if (by_bytes && Source::has_room(S::global.source, 0)) {
       release(t, block, old_bytes);
     } else {
       give_back(block, old_bytes, move.done == old_bytes && !move.copied);

@@ -141,7 +141,7 @@ struct TransferCache {
 
   // The same of an owner that has no thread any more. What waits for anybody stays, while there is anybody.
   static void flush_left(Thread& t, unsigned owner, unsigned others) {
-    if (Exchange::kKeepsApart || others == 0) return flush(t, owner);
+    if (Exchange::kByOwner || others == 0) return flush(t, owner);
     Scratch scratch;
     for (Bin bin = 1; bin < kBins; ++bin) {
       for (bool some = true; some;) {

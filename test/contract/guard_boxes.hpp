@@ -13,10 +13,8 @@
 namespace hz_test {
 
 // Its tables are those of a line; this is nobody's.
-struct NoLine {
-  static constexpr const char* kName = "no line";
-};
-struct NoLineEither : NoLine {};
+struct NoLine {};
+struct NoLineEither {};
 
 using GuardBoxes =
     ::testing::Types<hz::FailFast, hz::Outside, hz::SlotState<NoLine>, hz::Lifecycle<NoLineEither>>;

@@ -283,9 +283,7 @@ TYPED_TEST(LineContract, SaysWhatAFreeWouldFind) {
 // span has slots of two of them.
 TYPED_TEST(CacheContract, WhoFreesItsOwnBlocksSendsNone) {
   using Heap = typename TestFixture::Heap;
-  if (TypeParam::Front::kInBand) GTEST_SKIP() << "threads take each other's spans";
-  if (kSanitized) GTEST_SKIP() << "threads crawl, and meet on other processors";
-  constexpr unsigned kThreads = 4, kSteps = 100000;
+  constexpr unsigned kThreads = 2, kSteps = 200000;  // of more threads not all may have their own
   const std::uint64_t before = this->Stats().remote_sent + this->Stats().remote_refused;
   this->RunThreads(kThreads, [](unsigned id) {
     std::mt19937 random(id);
@@ -300,7 +298,7 @@ TYPED_TEST(CacheContract, WhoFreesItsOwnBlocksSendsNone) {
     }
     for (void* block : blocks) Heap::free(block);
   });
-  EXPECT_LE(this->Stats().remote_sent + this->Stats().remote_refused - before, kThreads * kSteps / 2 / 20);
+  EXPECT_LE(this->Stats().remote_sent + this->Stats().remote_refused - before, kThreads * kSteps / 2 / 100);
 }
 
 TYPED_TEST(LineContract, LivingBlocksNeverOverlap) {

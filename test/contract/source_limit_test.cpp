@@ -85,16 +85,17 @@ TYPED_TEST(SourceLimit, HeldIsWhatTheSystemGaveAndHasNotBack) {
 TYPED_TEST(SourceLimit, SaysWhetherThereIsRoom) {
   const std::size_t before = this->Held();
   const std::uintptr_t run = this->Acquire(16).at;
-  EXPECT_TRUE(TypeParam::has_room(this->source_)) << "without a limit there is always room";
+  EXPECT_TRUE(TypeParam::has_room(this->source_, 0)) << "without a limit there is always room";
   TypeParam::limit(this->source_, kNo, Bytes(this->Held() + kGranule));  // for tables
-  EXPECT_TRUE(TypeParam::has_room(this->source_));
+  EXPECT_TRUE(TypeParam::has_room(this->source_, 0));
+  EXPECT_FALSE(TypeParam::has_room(this->source_, 2 * kGranule));
   // As a block that moves: its new place is there before its old one is given back.
   const hz::Run moved = this->Acquire(16, {.force = true, .instead_of = 16});
   ASSERT_NE(0u, moved.at);
-  EXPECT_FALSE(TypeParam::has_room(this->source_));
+  EXPECT_FALSE(TypeParam::has_room(this->source_, 0));
   TypeParam::release(this->source_, moved.at, true);
   TypeParam::release(this->source_, run, true);
-  EXPECT_TRUE(TypeParam::has_room(this->source_));
+  EXPECT_TRUE(TypeParam::has_room(this->source_, 0));
   EXPECT_GE(this->Held(), before);
 }
 

@@ -22,7 +22,7 @@ struct Box {
   static std::uintptr_t start(Global&, std::uintptr_t);
   static std::size_t dirty_bytes(const Global&);
   static std::size_t held_bytes(Global&);
-  static bool has_room(Global&);
+  static bool has_room(Global&, std::size_t);
   static std::size_t thread_share(const Global&);
   static std::size_t reached_bytes(Global&);
   static bool answers(Global&, unsigned);

@@ -17,9 +17,7 @@ namespace {
 
 using hz::Phase;
 
-struct ThisTest {
-  static constexpr const char* kName = "a-line";
-};
+struct ThisTest {};
 using Guard = hz::Lifecycle<ThisTest>;
 
 constexpr const char* kNames[] = {"released",       "central-free",  "local-free", "allocated",

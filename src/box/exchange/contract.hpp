@@ -42,8 +42,8 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
                                     Backlog& backlog, SomeOwners& owners) {
   // What waits for any thread of an owner; of all owners together, if they are not told apart.
   { E::kOwners } -> std::convertible_to<unsigned>;
-  { E::kKeepsApart } -> std::convertible_to<bool>;  // what is given by one owner's thread is taken by these
-  { E::holds(bin) } -> std::same_as<bool>;          // may slots of the class wait here?
+  { E::kByOwner } -> std::convertible_to<bool>;              // what an owner's threads give, only these take
+  { E::holds(bin) } -> std::same_as<bool>;                   // may slots of the class wait here?
   { E::give(g, owner, bin, bundle) } -> std::same_as<void>;  // what it has no room for stays in the bundle
   // Into an empty bundle: whole batches of a list until there are `want`, of an array no more; any thread.
   { E::take(g, owner, bin, want, bundle) } -> std::same_as<void>;
@@ -108,7 +108,7 @@ concept ExchangeOfMagazines = requires(typename E::Global& g, Bin bin, typename 
 // these, and says what is otherwise.
 struct WithoutOwners {
   static constexpr unsigned kOwners = 1;
-  static constexpr bool kKeepsApart = false;
+  static constexpr bool kByOwner = false;
   struct PerThread {};
 
   static constexpr bool holds(Bin) { return true; }

@@ -18,7 +18,7 @@ struct OwnerLists : WithoutOwners {
   using Bundle = Chain;
   using PerThread = typename Outbox::PerThread;
   static constexpr unsigned kOwners = Line::kOwners;
-  static constexpr bool kKeepsApart = true;
+  static constexpr bool kByOwner = true;
 
   struct Global {
     struct alignas(64) Shelf {

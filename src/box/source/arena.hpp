@@ -154,9 +154,9 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return held(g);
   }
-  static bool has_room(Global& g) {
+  static bool has_room(Global& g, std::size_t more) {
     const os::Guarded hold(g.lock);
-    return held(g) <= g.limits.soft;
+    return held(g) + more <= g.limits.soft;
   }
   static std::size_t thread_share(const Global& g) {
     return g.limits.thread_share.load(std::memory_order_relaxed);

@@ -67,7 +67,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::start(g, at) } -> std::same_as<std::uintptr_t>;  // of the run in use around `at`, 0 if none
   { S::dirty_bytes(seen) } -> std::same_as<std::size_t>;
   { S::held_bytes(g) } -> std::same_as<std::size_t>;  // had from the system and not given back
-  { S::has_room(g) } -> std::same_as<bool>;           // it holds less than any limit that is known
+  { S::has_room(g, bytes) } -> std::same_as<bool>;    // with so much more it is within every limit
   // What a thread may cache in this container at most
   { S::thread_share(seen) } -> std::same_as<std::size_t>;
   { S::reached_bytes(g) } -> std::same_as<std::size_t>;   // of the arena, so far
