@@ -70,7 +70,7 @@ struct Tables {
 
   // The route's table, then those of each box side by side, in the order in which it counts on them.
   struct Shapes {
-    TableShape of[12];
+    TableShape of[Source::kMostTables];
     unsigned count = 0, guard = 0, pool = 0, exchange = 0;
 
     constexpr Shapes() {

@@ -181,9 +181,11 @@ TEST_F(SpanPoolTest, TableHoldsARowAndABitmapPerGranule) {
   EXPECT_EQ(reinterpret_cast<const char*>(pool_->spans) - 8, *words.rbegin());
 }
 
-TEST_F(SpanPoolTest, BitsOfSlotsOf128BytesTake64BytesAGranule) {
-  for (unsigned w = 0; w < hz::kGranule / 128 / 64; ++w)
-    EXPECT_EQ(table_.bytes() + (7 * 8 + w) * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, w)));
+TEST_F(SpanPoolTest, BitsOfSlotsOf1KiBTake8BytesAGranuleAndThoseOf128Bytes56More) {
+  EXPECT_EQ(table_.bytes() + 7 * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, 0)));
+  const char* const wide = table_.bytes() + kGranules * 8;
+  for (unsigned w = 1; w < hz::kGranule / 128 / 64; ++w)
+    EXPECT_EQ(wide + 7 * 56 + (w - 1) * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, w)));
 }
 
 // As a change that was cut off may leave them: what is counted or linked wrongly, where the lock is held.

@@ -46,10 +46,11 @@ struct PendingBitmap : MagazineDepot<Line> {
     std::atomic<std::uint16_t> mark;
   };
   using Bits = SlotBits<std::atomic<std::uint64_t>>;
-  static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
-  static constexpr std::size_t kTables[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Entry)};
+  static constexpr std::size_t kDenseBytes = Bits::kDenseBytes;
+  static constexpr std::size_t kTables[] = {Bits::kSparseBytes, Bits::kWideBytes, Bits::kDenseBytes,
+                                            sizeof(Entry)};
   static constexpr unsigned kLasting = 1;  // the entries may be in a queue
-  static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Entry);
+  static constexpr std::size_t kTableBytesPerGranule = Bits::kBytesPerGranule + sizeof(Entry);
 
   using Head = std::atomic<std::uint64_t>;  // life << 32 | granule number
   struct Global : MagazineDepot<Line>::Global {
@@ -73,8 +74,7 @@ struct PendingBitmap : MagazineDepot<Line> {
 
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
     g.base = base;
-    g.bits.open(table, granules);
-    g.entries = static_cast<Entry*>(pointer(table + granules * (Bits::kNearBytes + Bits::kFarBytes)));
+    g.entries = static_cast<Entry*>(pointer(g.bits.open(table, granules)));
   }
   static void join(PerThread& t, Global& g) { t.global = &g; }
 

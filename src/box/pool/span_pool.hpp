@@ -43,9 +43,10 @@ struct BasicSpanPool {
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4, kOwnLooks = 16;
   using Bits = SlotBits<std::uint64_t>;
-  static constexpr std::size_t kDenseBytes = Bits::kFarBytes;
-  static constexpr std::size_t kTables[] = {Bits::kNearBytes, Bits::kFarBytes, sizeof(Span)};
-  static constexpr std::size_t kTableBytesPerGranule = Bits::kNearBytes + Bits::kFarBytes + sizeof(Span);
+  static constexpr std::size_t kDenseBytes = Bits::kDenseBytes;
+  static constexpr std::size_t kTables[] = {Bits::kSparseBytes, Bits::kWideBytes, Bits::kDenseBytes,
+                                            sizeof(Span)};
+  static constexpr std::size_t kTableBytesPerGranule = Bits::kBytesPerGranule + sizeof(Span);
 
   struct Global {
     std::uintptr_t base = 0;
@@ -65,8 +66,7 @@ struct BasicSpanPool {
 
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
     g.base = base;
-    g.bits.open(table, granules);
-    g.spans = static_cast<Span*>(pointer(table + granules * (Bits::kNearBytes + Bits::kFarBytes)));
+    g.spans = static_cast<Span*>(pointer(g.bits.open(table, granules)));
   }
 
   static void adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed) {

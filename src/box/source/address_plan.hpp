@@ -36,7 +36,7 @@ class AddressPlan {
   static constexpr std::size_t kReserved = 64 * kGiB, kLeastReserved = 4 * kMiB;
   static constexpr std::size_t kHugePage = 2 * kMiB;  // what x86-64 and most arm64 systems have
 
-  static constexpr unsigned kMostTables = 12, kMostStretches = 32;
+  static constexpr unsigned kMostTables = 14, kMostStretches = 32;
   // Steps are multiples of huge pages, for the system gives one only where all of its addresses are usable at
   // the first touch. The first is small, later ones grow with what is used.
   static constexpr std::size_t kStep = kHugePage >> kGranuleShift, kLongestStep = 64 * kMiB >> kGranuleShift;

@@ -13,7 +13,7 @@
 namespace hz {
 
 struct SideTables {
-  static constexpr unsigned kMost = 12;
+  static constexpr unsigned kMost = 14;
   struct Table {
     std::uintptr_t at;
     std::size_t stride;  // bytes of one granule's row
