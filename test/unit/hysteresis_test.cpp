@@ -257,6 +257,10 @@ TEST(Hysteresis, WaitingSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
   g.floor = Hysteresis::kFloor;
   add_waiting(spare / 2 - few - 16);
   EXPECT_TRUE(g.may_wait(large));
+  Hysteresis::set_purger(g, false);
+  g.alone_floor = g.floor.load();
+  EXPECT_FALSE(g.may_wait(large)) << "nobody would take it back, whatever its size";
+  Hysteresis::set_purger(g, true);
   add_waiting(2);
   EXPECT_FALSE(g.may_wait(large));
 }

@@ -14,7 +14,7 @@
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16, for
-//             spans give them in order
+//             spans give them in order; without a purger no slots do, for nobody would take back what waits
 //   dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that
 //   a thread has spans of its own while free slots in spans are below kSpreadFreely and a kSpread-th of out
 //   unneeded: so much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's
@@ -170,7 +170,8 @@ struct BasicHysteresis : Footprint {
   static bool may_wait(const Global& g, const PerThread& t, std::size_t slot) {
     if (empties_itself(g, t)) return false;  // nobody would put it back
     const std::size_t waiting = waiting_bytes(t);
-    return waiting <= spare(g, t) / (slot <= kSmall && waiting > kFreelyWaiting ? 16 : 2);
+    const bool few = waiting > kFreelyWaiting && (slot <= kSmall || !has_purger(g));
+    return waiting <= spare(g, t) / (few ? 16 : 2);
   }
   static bool must_go(const Global& g, const PerThread& t) {
     return waiting_bytes(t) > spare(g, t) || empties_itself(g, t);
