@@ -71,6 +71,7 @@ class OwnerWord {
 template <class T>
 class OnceWord {
  public:
+  constexpr OnceWord() = default;
   constexpr explicit OnceWord(T before) : value_(before) {}
 
   HZ_INLINE T get() const {
@@ -83,7 +84,7 @@ class OnceWord {
   void set(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
 
  private:
-  T value_;
+  T value_ = T{};
 };
 
 }  // namespace hz

@@ -43,14 +43,14 @@ struct Heap {
   HZ_INLINE static void* at_hand(std::size_t size) {
     const std::size_t last = size - 1;  // of size 0: out of the table
     if (HZ_UNLIKELY(last >= kTableMax)) return nullptr;
-    return popped(kClasses.bin_of[last / kMinAlign]);
+    return popped(classes.of(last / kMinAlign));
   }
   // The same for an alignment, a power of two, when the class of that size keeps it: of types always, because
   // their size is a multiple of their alignment.
   HZ_INLINE static void* at_hand(std::size_t size, std::size_t alignment) {
     const std::size_t last = (size < alignment ? alignment : size) - 1;
     if (HZ_UNLIKELY(last >= kMediumMax)) return nullptr;
-    const Bin bin = kClasses.bin_of[last / kMinAlign];
+    const Bin bin = classes.of(last / kMinAlign);
     return HZ_LIKELY((bin_size(bin) & (alignment - 1)) == 0) ? popped(bin) : nullptr;
   }
 
@@ -65,16 +65,16 @@ struct Heap {
   }
 
   // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its
-  // size, because realloc leaves it in place down to half. Whatever is not plainly right here is looked at by
-  // free_judged.
-  static constexpr unsigned kExact = 0, kAfterRealloc = 8;
+  // size, because realloc leaves it in place down to half, and one of them may be spare. Whatever is not
+  // plainly right here is looked at by free_judged.
+  static constexpr unsigned kExact = 0, kAfterRealloc = 9;
 
   HZ_INLINE static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
     const Tag tag = Route::find(S::global.route, address(block));
     Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
     const std::size_t last = size - 1;
-    if (HZ_UNLIKELY(last >= kTableMax || !is_bin(local, kClasses.bin_of[last / kMinAlign])))
+    if (HZ_UNLIKELY(last >= kTableMax || !is_bin(local, classes.of(last / kMinAlign))))
       return free_judged(block, size, alignment, slack);
     free_own(t, static_cast<Bin>(local), block);
   }
@@ -218,7 +218,7 @@ struct Heap {
   }
 
   HZ_INLINE static Bin bin_for(std::size_t size) {
-    return size == 0 ? 1 : size <= kLargeMax ? scan_bin(size) : kHugeBin;
+    return size == 0 ? 1 : size <= kLargeMax ? bin_for_size(size) : kHugeBin;
   }
   static Event kind_of(Event small, Bin bin) {
     const unsigned kind = bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2;
@@ -281,8 +281,11 @@ struct Heap {
       Forks<Line>::notice_process();
       return H::fits(block, size, slack != kExact);
     }
-    const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
-    return asked <= bin && bin <= asked + slack;
+    // By sizes: a spare class may have been dealt out since, or before.
+    const std::size_t bytes = bin_size(bin), least = size == 0 ? 1 : size;
+    const Bin most = most_aligned_bin(least, alignment) + slack;
+    return most < kBins + slack && bytes >= least && (is_large(bin) || (bytes & (alignment - 1)) == 0) &&
+           bytes <= size_of_bin(most < kBins ? most : kLastBin);
   }
   HZ_COLD static void free_mismatched(void* block, Bin bin) {
     Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);

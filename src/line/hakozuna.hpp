@@ -25,7 +25,7 @@ struct Hakozuna {
   static constexpr std::size_t kBinBytes = 4 * kMiB;
   static constexpr unsigned kBinSlots = 250;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 16 * kMiB;
-  static constexpr std::size_t kThreadBytes = 4 * kKiB + 256;
+  static constexpr std::size_t kThreadBytes = 4 * kKiB + 512;
 
   using Route = ByteTag;
   using Policy = Frozen<Hakozuna>;

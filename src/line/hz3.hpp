@@ -31,7 +31,7 @@ struct Hz3 {
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 256;
   static constexpr std::size_t kThreadCacheBytes = 4 * kMiB, kThreadCacheMost = 32 * kMiB;
-  static constexpr std::size_t kThreadBytes = 8 * kKiB + 256;
+  static constexpr std::size_t kThreadBytes = 8 * kKiB + 512;
 
   using Route = PageTag;
   using Front = LinkedBins;

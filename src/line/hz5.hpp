@@ -28,7 +28,7 @@ struct Hz5 {
   static constexpr unsigned kBinSlots = 122;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = 8 * kMiB;
   static constexpr std::size_t kSentBytes = kMiB;
-  static constexpr std::size_t kThreadBytes = 4 * kKiB + 256;
+  static constexpr std::size_t kThreadBytes = 4 * kKiB + 512;
   // What a thread caches, what stays, and what one bin of small slots, of runs and of large ones may hold.
   static constexpr Preset kPresets[] = {
       {"pagerun64-main", 8 * kMiB, 150, 4 * kMiB, {64 * kKiB, 2 * kMiB, kMiB}},

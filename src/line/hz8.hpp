@@ -28,7 +28,7 @@ struct Hz8 {
   static constexpr unsigned kBinSlots = 58;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = 8 * kMiB;
   static constexpr std::size_t kSentBytes = 128 * kKiB;
-  static constexpr std::size_t kThreadBytes = 4 * kKiB + 256;
+  static constexpr std::size_t kThreadBytes = 4 * kKiB + 512;
   // large_direct: threads own enough blocks of 64 to 128 KiB that most operations on them cross nothing.
   static constexpr Preset kPresets[] = {
       {.name = "large_direct", .thread_cache = 32 * kMiB, .retain = 200, .floor = 32 * kMiB}};

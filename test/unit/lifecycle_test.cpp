@@ -137,7 +137,9 @@ TEST_F(Lifecycle, OnlyAFreeSlotIsHandedOut) {
     const hz::Fault before = Guard::diagnose(thread_, slot, bin);
     const bool free = static_cast<Phase>(phase) == Phase::kLocalFree;
     EXPECT_EQ(free, Guard::on_alloc(slot, bin)) << kNames[phase];
-    if (!free) EXPECT_EQ(before, Guard::diagnose(thread_, slot, bin)) << kNames[phase];
+    if (!free) {
+      EXPECT_EQ(before, Guard::diagnose(thread_, slot, bin)) << kNames[phase];
+    }
   }
 }
 

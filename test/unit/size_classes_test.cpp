@@ -5,6 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
 namespace hz_test {
 namespace {
 
@@ -30,7 +35,7 @@ TEST(SizeClasses, StepsGrowAndKeepTheLeastAlignment) {
 TEST(SizeClasses, EverySizeGetsTheSmallestClassThatFits) {
   Bin fits = 1;
   for (std::size_t size = 1; size <= hz::kLargeMax; ++size) {
-    if (size > hz::bin_size(fits)) ++fits;
+    while (size > hz::bin_size(fits) || hz::is_spare(fits)) ++fits;
     ASSERT_EQ(fits, hz::scan_bin(size)) << size;
   }
   EXPECT_EQ(hz::kLastBin, fits);
@@ -38,7 +43,7 @@ TEST(SizeClasses, EverySizeGetsTheSmallestClassThatFits) {
 
 TEST(SizeClasses, TheTableSaysWhatTheScanSays) {
   for (std::size_t size = 1; size <= hz::kTableMax; ++size) {
-    ASSERT_EQ(hz::scan_bin(size), hz::kClasses.bin_of[(size - 1) / hz::kMinAlign]) << size;
+    ASSERT_EQ(hz::scan_bin(size), hz::classes.of((size - 1) / hz::kMinAlign)) << size;
   }
 }
 
@@ -80,6 +85,101 @@ TEST(SizeClasses, LargeSlotsStartWithAGranule) {
   }
 }
 
+// --- spare classes
+
+Bin SpareOf(std::size_t size) {
+  for (unsigned spare = 0; spare < hz::kSpares; ++spare) {
+    const Bin bin = hz::spare_bin(spare);
+    if (hz::bin_size(bin - 1) < size && size <= 2 * hz::bin_size(bin - 1)) return bin;
+  }
+  return 0;
+}
+
+TEST(SpareClasses, NoSizeHasOneBeforeItIsDealtOut) {
+  for (std::size_t n = 0; n < hz::kTableMax / hz::kMinAlign; ++n)
+    EXPECT_FALSE(hz::is_spare(hz::classes.of(n)));
+  unsigned spares = 0;
+  for (Bin bin = 0; bin < hz::kBins; ++bin) spares += hz::is_spare(bin) ? 1 : 0;
+  EXPECT_EQ(hz::kSpares, spares);
+}
+
+// Every size that one can be dealt, each in classes of its own: it and smaller ones down to the class below
+// have it, all others what they had.
+TEST(SpareClasses, SizesFromTheClassBelowHaveIt) {
+  unsigned dealt = 0;
+  for (std::size_t size = hz::kMinAlign; size <= hz::kTableMax; size += hz::kMinAlign) {
+    const auto own = std::make_unique<hz::SizeClasses>();
+    const Bin above = hz::scan_bin(size), spare = SpareOf(size);
+    const bool may = spare != 0 && hz::bin_size(above) != size;
+    ASSERT_EQ(may, own->deal(size)) << size;
+    dealt += may ? 1 : 0;
+    for (std::size_t n = 0; n < hz::kTableMax / hz::kMinAlign; ++n) {
+      const Bin before = hz::classes.of(n);
+      const bool moved = may && before == above && (n + 1) * hz::kMinAlign <= size;
+      ASSERT_EQ(moved ? spare : before, own->of(n)) << size << " and " << (n + 1) * hz::kMinAlign;
+    }
+    if (may) {
+      ASSERT_EQ(size, own->size(spare));
+      ASSERT_FALSE(own->deal(size)) << "each once";
+      ASSERT_FALSE(own->deal(size + hz::kMinAlign));
+    }
+  }
+  EXPECT_EQ(992u - 5 * 8, dealt);  // multiples of 16 between 512 and 16 KiB that no class has
+}
+
+TEST(SpareClasses, NothingElseIsDealt) {
+  hz::SizeClasses own;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{16}, std::size_t{500}, std::size_t{1041},
+                                 hz::kFineMax + 16, SIZE_MAX, SIZE_MAX - 15})
+    EXPECT_FALSE(own.deal(size)) << size;
+}
+
+// The index and the start of a slot, by the same arithmetic, for every size that a spare class can have.
+TEST(SpareClasses, TheirReciprocalsAreExact) {
+  for (std::size_t size = hz::kSpareMin + hz::kMinAlign; size <= hz::kFineMax; size += hz::kMinAlign) {
+    const std::uint32_t reciprocal = hz::SizeClasses::reciprocal_of(size);
+    unsigned index = 0, at = 0;
+    for (unsigned offset = 0; offset < hz::kGranule; ++offset, ++at) {
+      if (at == size) ++index, at = 0;
+      ASSERT_EQ(index, (std::uint64_t{offset} * reciprocal) >> 32) << size << " at " << offset;
+      ASSERT_EQ(at == 0, static_cast<std::uint32_t>(offset * reciprocal) <= 0xFFFF)
+          << size << " at " << offset;
+    }
+  }
+}
+
+// Readers find a class that the size fits, whatever is dealt out meanwhile; of several who deal one does.
+TEST(SpareClasses, WhoeverLooksMeanwhileFindsAClassThatFits) {
+  for (unsigned round = 0; round < 40; ++round) {
+    hz::SizeClasses own;
+    std::atomic<bool> done{false};
+    std::atomic<unsigned> dealt{0};
+    std::vector<std::thread> threads;
+    for (unsigned reader = 0; reader < 2; ++reader) {
+      threads.emplace_back([&] {
+        for (bool last = false; !last;) {
+          last = done.load();
+          for (std::size_t n = hz::kSpareMin / hz::kMinAlign; n < hz::kFineMax / hz::kMinAlign; ++n)
+            ASSERT_GE(own.size(own.of(n)), (n + 1) * hz::kMinAlign);
+        }
+      });
+    }
+    for (unsigned dealer = 0; dealer < 2; ++dealer) {
+      threads.emplace_back([&, dealer] {
+        for (std::size_t size = 1008 + 16 * dealer + round * 16; size < 1008 + round * 16 + 8192; size += 80)
+          dealt += own.deal(size) ? 1 : 0;
+      });
+    }
+    threads[2].join();
+    threads[3].join();
+    done = true;
+    threads[0].join();
+    threads[1].join();
+    EXPECT_GE(dealt.load(), 2u);
+    EXPECT_LE(dealt.load(), hz::kSpares);
+  }
+}
+
 bool Serves(Bin bin, std::size_t size, std::size_t alignment) {
   // Spans start with a granule, so the slots of a large class lie on multiples of it.
   return hz::bin_size(bin) >= size && (hz::is_large(bin) || hz::bin_size(bin) % alignment == 0);
@@ -89,7 +189,7 @@ TEST(SizeClasses, AlignedBinIsTheSmallestThatServes) {
   for (std::size_t alignment = 1; alignment <= hz::kGranule; alignment *= 2) {
     Bin smallest = 1;
     for (std::size_t size = 1; size <= hz::kLargeMax; size += size < hz::kMediumMax + 100 ? 1 : 61) {
-      while (!Serves(smallest, size, alignment)) ++smallest;
+      while (!Serves(smallest, size, alignment) || hz::is_spare(smallest)) ++smallest;
       ASSERT_EQ(smallest, hz::aligned_bin(size, alignment)) << size << " at " << alignment;
     }
     EXPECT_EQ(hz::kLastBin, hz::aligned_bin(hz::kLargeMax, alignment));
