@@ -27,6 +27,7 @@ struct Heap {
   using Exchange = typename Line::Exchange;
   using Observe = typename Line::Observe;
   using Source = typename Line::Source;
+  using Policy = typename Line::Policy;
   using H = Huge<Line>;
   using J = Judge<Line>;
   using Entered = typename Threads<Line>::Entered;
@@ -258,10 +259,19 @@ struct Heap {
       block = H::allocate(t, size, alignment, zeroed);
     } else {
       block = B::popped(t, bin);
-      if (block == nullptr) block = B::refill(t, bin, zeroed);
+      if (block == nullptr) {
+        block = B::refill(t, bin, zeroed);
+        tell_policy(t, bin, size);
+      }
     }
     if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
     return block;
+  }
+
+  static void tell_policy(const Thread& t, Bin bin, std::size_t size) {
+    if constexpr (WatchingPolicy<Policy>) {
+      if (Policy::watches()) Policy::refilled(size, Policy::refill_batch(bin, Front::capacity(t.front, bin)));
+    }
   }
 
   HZ_COLD static void* no_memory() {

@@ -18,10 +18,11 @@ struct Library {
   static void at_load() {
     Start<Line>::open();
     Forks<Line>::hook_forks();
-    if (prints_stats()) os::before_termination(&Stats<Line>::print_interrupted);
+    if (prints_stats() || writes_profile()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
     if (prints_stats()) Stats<Line>::print_last();
+    if (writes_profile()) write_profile();
     ExitCheck<Line>::run();
   }
   // Where the loader has not yet written the first contents of thread-local storage.
@@ -35,6 +36,19 @@ struct Library {
   static void set_floor(std::size_t bytes) { Line::Retain::set(S::global.retain, {.floor = bytes}); }
 
  private:
+  // In a signal handler.
+  static void when_terminated() {
+    if (prints_stats()) Stats<Line>::print_interrupted();
+    if (writes_profile()) write_profile();
+  }
+  static void write_profile() {
+    if constexpr (WatchingPolicy<typename Line::Policy>)
+      Profile::write_file(Line::Policy::watched(), Line::kName);
+  }
+  static bool writes_profile() {
+    const Options& options = Start<Line>::options;
+    return options.learning == Learning::kObserve && options.profile_said;
+  }
   static bool prints_stats() { return Start<Line>::options.stats != StatsFormat::kNone; }
 };
 

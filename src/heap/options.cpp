@@ -92,8 +92,16 @@ bool set_preset(Options& o, std::string_view value) {
   return true;
 }
 bool set_stats_file(Options& o, std::string_view value) {
-  const bool kept = os::write_statistics_to(value.data(), value.size());
+  const bool kept = os::keep_path(os::File::kStatistics, value.data(), value.size());
   o.stats_file_said |= kept;
+  return kept;
+}
+bool set_policy(Options& o, std::string_view value) {
+  return choose(value, {"frozen", "observe", "learn"}, o.learning);
+}
+bool set_profile(Options& o, std::string_view value) {
+  const bool kept = os::keep_path(os::File::kProfile, value.data(), value.size());
+  o.profile_said |= kept;
   return kept;
 }
 bool set_limit_soft(Options& o, std::string_view value) { return parse_limit(value, o.limit_soft); }
@@ -194,7 +202,7 @@ HZ_COLD void Options::warn_of_preset(const char* line, const char* preset) {
   message.text("hz: warning: line ").text(line).text(" has no preset ").text(preset).text("\n").send();
 }
 
-constexpr Options::Knob Options::kKnobs[10] = {
+constexpr Options::Knob Options::kKnobs[12] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "where the statistics line goes instead of stderr", set_stats_file},
@@ -213,6 +221,11 @@ constexpr Options::Knob Options::kKnobs[10] = {
      "whether the program's memory may lie on transparent huge pages; auto: as the system says",
      set_huge_pages},
     {"preset", "HZ_PRESET", "a name on the line's page", "a set of values that the line offers", set_preset},
+    {"policy", "HZ_POLICY", "frozen, observe, learn",
+     "whether the heap watches which sizes the program asks for, and gives those that waste much a class",
+     set_policy},
+    {"size_profile", "HZ_PROFILE", "a path of up to 1000 bytes; %p in it is the process's number",
+     "what an observing heap writes when the process exits, and what any other starts from", set_profile},
 };
 
 }  // namespace hz

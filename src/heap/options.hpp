@@ -37,6 +37,8 @@ struct Options {
   MemoryLimit limit_soft;        // not given: the source's default
   MemoryLimit limit_hard;
   char preset[24] = {};  // of the line's
+  Learning learning = Learning::kFrozen;
+  bool profile_said = false;  // the system knows which file
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -45,7 +47,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, std::string_view value);
   };
-  static const Knob kKnobs[10];
+  static const Knob kKnobs[12];
 
   static Options read();
 

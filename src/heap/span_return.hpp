@@ -21,6 +21,7 @@ struct SpanReturn {
   using Retain = typename Line::Retain;
   using Guard = typename Line::Guard;
   using Observe = typename Line::Observe;
+  using Policy = typename Line::Policy;
 
   // The caller looks whether a purge is due when it has put back all that it will.
   static void put_back(Thread& t, Bin bin, Bundle bundle) {
@@ -131,6 +132,9 @@ struct SpanReturn {
     Source::release(S::global.source, span, false);
     Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanRetired, 1);
+    if constexpr (WatchingPolicy<Policy>) {
+      if (Policy::watches()) Policy::span_retired(bin);
+    }
   }
 
   // Freed twice, or never handed out.

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "heap/options.hpp"
+#include "heap/profile.hpp"
 #include "heap/tables.hpp"
 
 namespace hz {
@@ -64,8 +65,15 @@ struct Start {
     apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
     Line::Retain::set(g.retain, {.percent = options.retain});
+    apply_learning();
     if (options.report_only)
       FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
+  }
+
+  // Before there is a block.
+  static void apply_learning() {
+    if constexpr (WatchingPolicy<typename Line::Policy>) Line::Policy::set_learning(options.learning);
+    if (options.profile_said && options.learning != Learning::kObserve) Profile::start_from_file();
   }
 
   static void apply_preset() {

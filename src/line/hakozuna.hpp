@@ -10,6 +10,7 @@
 #include "box/guard/outside.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
+#include "box/policy/learned.hpp"
 #include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
@@ -28,7 +29,7 @@ struct Hakozuna {
   static constexpr std::size_t kThreadBytes = 4 * kKiB + 512;
 
   using Route = ByteTag;
-  using Policy = Frozen<Hakozuna>;
+  using Policy = Learned<Hakozuna, Frozen<Hakozuna>>;
   using Front = MagazineBins<Hakozuna>;
   using Exchange = MagazineDepot<Hakozuna>;
   using Pool = BasicSpanPool<false>;

@@ -11,6 +11,7 @@
 #include "box/guard/fail_fast.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
+#include "box/policy/learned.hpp"
 #include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
@@ -41,7 +42,7 @@ struct Hz3 {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = FailFast;
-  using Policy = Frozen<Hz3>;
+  using Policy = Learned<Hz3, Frozen<Hz3>>;
   using Observe = Counters;
 };
 

@@ -11,6 +11,7 @@
 #include "box/guard/outside.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
+#include "box/policy/learned.hpp"
 #include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
@@ -32,7 +33,7 @@ struct Hz4 {
   static constexpr std::size_t kThreadBytes = 10 * kKiB;
 
   using Route = PageHeader;
-  using Policy = Frozen<Hz4>;
+  using Policy = Learned<Hz4, Frozen<Hz4>>;
   using Front = MagazineBins<Hz4>;
   using Exchange = MessageBatch<Hz4>;
   using Pool = BasicSpanPool<false>;

@@ -10,6 +10,7 @@
 #include "box/front/magazine_bins.hpp"
 #include "box/guard/slot_state.hpp"
 #include "box/observe/counters.hpp"
+#include "box/policy/learned.hpp"
 #include "box/policy/size_bands.hpp"
 #include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
@@ -40,7 +41,7 @@ struct Hz5 {
   };
 
   using Route = Descriptor;
-  using Policy = SizeBands<Hz5>;
+  using Policy = Learned<Hz5, SizeBands<Hz5>>;
   using Front = MagazineBins<Hz5>;
   using Exchange = PendingBitmap<Hz5>;
   using Pool = BasicSpanPool<false>;

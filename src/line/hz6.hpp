@@ -11,6 +11,7 @@
 #include "box/guard/lifecycle.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
+#include "box/policy/learned.hpp"
 #include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/hysteresis.hpp"
@@ -33,7 +34,7 @@ struct Hz6 {
   static constexpr std::size_t kThreadBytes = 10 * kKiB;
 
   using Route = Descriptor;
-  using Policy = Frozen<Hz6>;
+  using Policy = Learned<Hz6, Frozen<Hz6>>;
   using Front = MagazineBins<Hz6>;
   using Exchange = BoundedTransfer<Hz6>;
   using Pool = BasicSpanPool<false>;

@@ -11,6 +11,7 @@
 #include "box/guard/slot_state.hpp"
 #include "box/observe/counters.hpp"
 #include "box/policy/frozen.hpp"
+#include "box/policy/learned.hpp"
 #include "box/pool/span_pool.hpp"
 #include "box/retain/background.hpp"
 #include "box/retain/keep_refill.hpp"
@@ -34,7 +35,7 @@ struct Hz8 {
       {.name = "large_direct", .thread_cache = 32 * kMiB, .retain = 200, .floor = 32 * kMiB}};
 
   using Route = Descriptor;
-  using Policy = Frozen<Hz8>;
+  using Policy = Learned<Hz8, Frozen<Hz8>>;
   using Front = MagazineBins<Hz8>;
   using Exchange = PendingBitmap<Hz8>;
   using Pool = BasicSpanPool<false>;

@@ -35,6 +35,10 @@ class BasicMessage {
   BasicMessage& decimal(std::uint64_t n) { return number(n, 10); }
   BasicMessage& hex(std::uint64_t n) { return number(n, 16); }
 
+  void clear() { length_ = 0; }
+  char* space() { return buffer_; }  // for whoever writes there himself
+  const char* data() const { return buffer_; }
+  std::size_t size() const { return length_; }
   void send() { write_error(buffer_, length_); }
   void send_as_statistics() { write_statistics(buffer_, length_); }
 
@@ -54,7 +58,7 @@ class BasicMessage {
   }
 
   std::size_t length_ = 0;
-  char buffer_[kMost];
+  char buffer_[kMost] = {};
 };
 
 // Reports and warnings, from wherever the program may be on a small stack; and statistics.

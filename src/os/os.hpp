@@ -65,12 +65,16 @@ void write_error(const char* text, std::size_t length);
 void keep_error_stream();  // of the program that closes its stderr before it ends
 [[noreturn]] void abort_process();
 
-// Where statistics are appended from now on, instead of the error stream; "%p" is the number of the process
-// that writes them, and what does not begin at the root is meant from here. False, and nothing changes, if
-// the path is too long.
-bool write_statistics_to(const char* path, std::size_t length);
-void write_statistics(const char* text,
-                      std::size_t length);  // on the error stream where the file cannot be opened
+// Files that the user named; "%p" is the number of the process that opens them, and what does not begin at
+// the root is meant from here.
+enum class File : std::uint8_t { kStatistics, kProfile };
+bool keep_path(File file, const char* path, std::size_t length);  // false, and nothing changes: too long
+// Appended; on the error stream where no file is named or it cannot be opened.
+void write_statistics(const char* text, std::size_t length);
+bool write_profile(const char* text,
+                   std::size_t length);  // in place of what the file was; whether it could be
+// Bytes that were read, at most `room`; -1 if the file cannot be read. `path`: what it is called.
+std::ptrdiff_t read_profile(char* out, std::size_t room, const char*& path);
 // A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
 // the program, or whoever started it, has decided otherwise.
 void before_termination(void (*last)());

@@ -16,6 +16,9 @@ struct BandBytes {
   std::size_t small = 0, run = 0, large = 0;
 };
 
+// What a policy may do with what it sees: nothing, note it for a profile, or act on it.
+enum class Learning : std::uint8_t { kFrozen, kObserve, kLearn };
+
 template <class P>
 concept PolicyContract = requires(Bin bin, unsigned capacity) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
@@ -23,6 +26,15 @@ concept PolicyContract = requires(Bin bin, unsigned capacity) {
   { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full
   { P::refill_batch(bin, capacity) } -> std::same_as<unsigned>;   // at least 1
   { P::flush_batch(bin, capacity) } -> std::same_as<unsigned>;
+};
+
+// A policy that may want to be told what happens at the boundary, by any thread; asked first whether it does.
+template <class P>
+concept WatchingPolicy = PolicyContract<P> && requires(Bin bin, std::size_t size, unsigned slots) {
+  { P::watches() } -> std::same_as<bool>;
+  { P::refilled(size, slots) } -> std::same_as<void>;  // so many, when one for that size was missing
+  { P::span_acquired(bin) } -> std::same_as<void>;     // with no lock of the pool's or the source's held
+  { P::span_retired(bin) } -> std::same_as<void>;      // likewise
 };
 
 }  // namespace hz

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text of a profile: see profile.hpp. A line is a word and numbers; the last one is a sum of all bytes
+// before it, so that a text which was cut off or changed is none.
+#include "heap/profile.hpp"
+
+#include <string_view>
+
+#include "os/message.hpp"
+
+namespace hz {
+namespace {
+
+constexpr std::string_view kFirst = "hakozuna-profile 1";
+// Sizes that make up less of all slots than this are left out of the text.
+constexpr std::uint64_t kLeastShare = 512;
+
+using Text = os::BasicMessage<Profile::kMostBytes>;
+constinit Text composed;  // far too long for a stack; touched in a heap that observes alone
+
+// FNV-1a, 64 bits: G. Fowler, L. C. Noll, K.-P. Vo.
+std::uint64_t sum_of(std::string_view text) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return sum;
+}
+
+std::string_view cut(std::string_view& text, char end) {
+  const std::size_t n = text.find(end);
+  const std::string_view before(text.data(), n == std::string_view::npos ? text.size() : n);
+  text.remove_prefix(n == std::string_view::npos ? text.size() : n + 1);
+  return before;
+}
+
+bool number(std::string_view text, unsigned base, std::uint64_t& out) {
+  out = 0;
+  if (text.empty() || text.size() > 16) return false;
+  for (const char c : text) {
+    const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
+                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
+                                                  : base;
+    if (digit >= base) return false;
+    out = out * base + digit;
+  }
+  return true;
+}
+
+unsigned doubling_of(std::size_t size) { return log2_floor(size - 1) - kSpareMinLog; }
+
+// A function of its own: a message takes 700 bytes of the stack.
+HZ_COLD void warn(const char* path, const char* wrong) {
+  os::Message message;
+  message.text("hz: warning: profile ")
+      .text(path)
+      .text(*path != 0 ? ": " : "")
+      .text(wrong)
+      .text("; ignored\n")
+      .send();
+}
+
+}  // namespace
+
+Profile Profile::of(const SizeWatch& watch) {
+  Profile best;
+  for (Bin bin = kFirstSpare; bin <= kLastFineBin; ++bin) {
+    const std::uint32_t spans = watch.most_spans(bin);
+    if (spans < SizeWatch::kLeastSpans) continue;
+    const SizeWatch::Choice choice = watch.choose(bin, spans);
+    if (choice.size == 0) continue;
+    const unsigned doubling = doubling_of(choice.size);
+    if (choice.saves <= best.saves[doubling]) continue;
+    best.sizes[doubling] = choice.size;
+    best.saves[doubling] = choice.saves;
+  }
+  return best;
+}
+
+const char* Profile::parse(std::string_view all) {
+  *this = {};
+  std::string_view rest = all;
+  if (cut(rest, '\n') != kFirst) return "it is no profile of this version";
+  Profile read;
+  while (!rest.empty()) {
+    const std::string_view before(all.data(), all.size() - rest.size());
+    const std::size_t length = rest.size();
+    std::string_view line = cut(rest, '\n');
+    if (line.size() == length) break;  // cut off
+    const std::string_view word = cut(line, ' ');
+    std::uint64_t value = 0;
+    if (word == "sum") {
+      if (!number(line, 16, value) || value != sum_of(before) || !rest.empty()) break;
+      *this = read;
+      return nullptr;
+    }
+    if (word != "class") continue;
+    if (!number(cut(line, ' '), 10, value) || value <= kSpareMin || value > kFineMax ||
+        value % kMinAlign != 0 || size_of_bin(scan_bin(value)) == value ||
+        read.sizes[doubling_of(value)] != 0)
+      return "it asks for a class that there cannot be";
+    read.sizes[doubling_of(value)] = value;
+  }
+  return "it is damaged";
+}
+
+void Profile::deal_out() const {
+  for (const std::size_t size : sizes) {
+    if (size != 0) classes.deal(size);
+  }
+}
+
+std::string_view Profile::compose(const SizeWatch& watch, const char* line) {
+  std::uint64_t all = 0;
+  for (unsigned n = 0; n < SizeWatch::kNumbers; ++n) all += watch.slots(n);
+  Text& m = composed;
+  m.clear();
+  m.part(kFirst.data(), kFirst.size()).text("\nline ").text(line);
+  m.text("\nprogram ").name(os::program_name()).text("\n");
+  const Profile profile = of(watch);
+  for (unsigned i = 0; i < kSpares; ++i) {
+    if (profile.sizes[i] != 0)
+      m.text("class ").decimal(profile.sizes[i]).text(" saves ").decimal(profile.saves[i]).text("\n");
+  }
+  for (Bin bin = 1; bin < kBins; ++bin) {
+    if (watch.most_spans(bin) != 0)
+      m.text("slot ").decimal(size_of_bin(bin)).text(" spans ").decimal(watch.most_spans(bin)).text("\n");
+  }
+  for (unsigned n = 0; n < SizeWatch::kNumbers; ++n) {
+    if (watch.slots(n) != 0 && watch.slots(n) >= all / kLeastShare)
+      m.text("size ").decimal((n + 1) * kMinAlign).text(" slots ").decimal(watch.slots(n)).text("\n");
+  }
+  const std::uint64_t sum = sum_of({m.data(), m.size()});
+  m.text("sum ").hex(sum).text("\n");
+  return {m.data(), m.size()};
+}
+
+void Profile::start_from_file() {
+  const char* path = nullptr;
+  const std::ptrdiff_t bytes = os::read_profile(composed.space(), kMostBytes, path);
+  Profile profile;
+  const char* wrong =
+      bytes < 0 ? "it cannot be read" : profile.parse({composed.data(), static_cast<std::size_t>(bytes)});
+  if (wrong == nullptr) return profile.deal_out();
+  warn(path, wrong);
+}
+
+void Profile::write_file(const SizeWatch& watch, const char* line) {
+  const std::string_view text = compose(watch, line);
+  if (!os::write_profile(text.data(), text.size())) warn("", "it cannot be written");
+}
+
+}  // namespace hz

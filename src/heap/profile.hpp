@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The profile of a program: which spare classes its sizes are worth, and what that was concluded from. A text
+// of lines, written by a heap that observes (HZ_POLICY=observe, HZ_PROFILE=FILE) and read by any other that
+// is given it; doc/profile.md says what stands in it. Called when the heap opens and when the process exits;
+// nothing allocates.
+#pragma once
+
+#include <string_view>
+
+#include "base/size_classes.hpp"
+#include "box/policy/size_watch.hpp"
+
+namespace hz {
+
+struct Profile {
+  static constexpr std::size_t kMostBytes = 32 * kKiB;  // of a text
+
+  std::size_t sizes[kSpares] = {};  // of the spare class of each doubling; 0: none
+  std::size_t saves[kSpares] = {};  // bytes, as estimated
+
+  // What the watched sizes are worth: of each doubling the class that most is saved of, with the most spans
+  // that it ever had.
+  static Profile of(const SizeWatch& watch);
+
+  // nullptr, or what is wrong with the text: then nothing of it counts.
+  const char* parse(std::string_view text);
+  void deal_out() const;
+
+  // The text stands until the next one is composed, by one thread at a time.
+  static std::string_view compose(const SizeWatch& watch, const char* line);
+
+  // Reads the file that the user named and deals its classes out; a warning if it is not to be used.
+  static void start_from_file();
+  static void write_file(const SizeWatch& watch, const char* line);
+};
+
+}  // namespace hz
