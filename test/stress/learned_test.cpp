@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A heap that watches its program and deals spare classes out while the program runs: sizes that waste much
+// get one, what was allocated before keeps its own, and neither threads nor forks nor sized frees can tell.
+// Every test runs in processes of its own, which start with the policy.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "stress/blocks.hpp"
+#include "stress/limited.hpp"
+#include "stress/threads.hpp"
+#include "support/capture.hpp"
+
+namespace hz_test {
+namespace {
+
+// A page, or a part of one, and a header: in the class above the power of two it wastes a tenth.
+constexpr std::size_t kSizes[] = {520, 1032, 2056, 4120, 8216};
+constexpr std::size_t kClasses[] = {528, 1040, 2064, 4128, 8224}, kBefore[] = {576, 1152, 2304, 4608, 9216};
+constexpr std::size_t kOfEach = 8 * kMiB;
+
+bool LineLearns() { return std::strcmp(api::LineName(), "hz7") != 0; }
+
+std::size_t UsableOf(std::size_t size) {
+  void* block = api::Malloc(size);
+  const std::size_t usable = api::UsableSize(block);
+  api::Free(block);
+  return usable;
+}
+
+TEST(Learned, SizesThatWasteMuchGetAClass) {
+  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+    Capture said;
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+      for (std::size_t bytes = 0; bytes < kOfEach; bytes += kSizes[i]) blocks.push_back(MakeBlock(kSizes[i]));
+      EXPECT_EQ(kBefore[i], api::UsableSize(blocks[blocks.size() - kOfEach / kSizes[i] - 1].at));
+      EXPECT_EQ(LineLearns() ? kClasses[i] : kBefore[i], api::UsableSize(blocks.back().at));
+    }
+    for (const Block& block : blocks) {
+      EXPECT_TRUE(Intact(block));
+      api::FreeSized(block.at, block.size);
+    }
+    EXPECT_EQ("", said.Text()) << "a size that was true is not found to be false";
+    // An alignment that a spare class does not keep is kept all the same.
+    for (const std::size_t size : kSizes) {
+      void* aligned = api::AlignedAlloc(64, size);
+      EXPECT_EQ(0u, reinterpret_cast<std::uintptr_t>(aligned) % 64);
+      EXPECT_GE(api::UsableSize(aligned), size);
+      api::FreeAlignedSized(aligned, 64, size);
+    }
+  });
+}
+
+TEST(Learned, SizesThatFillTheirClassKeepIt) {
+  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+    std::vector<Block> blocks;
+    for (const std::size_t size : {std::size_t{1140}, std::size_t{1152}}) {
+      for (std::size_t bytes = 0; bytes < kOfEach; bytes += size) blocks.push_back(MakeBlock(size));
+    }
+    EXPECT_EQ(1152u, UsableOf(1032)) << "nobody asked for it";
+    for (const Block& block : blocks) CheckAndFree(block);
+  });
+}
+
+// Sizes change from phase to phase, so that a class is dealt out in each; meanwhile others free what was
+// allocated before, some with its size, some by realloc, and processes fork.
+TEST(Learned, ThreadsAndForksWhileClassesChange) {
+  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+    constexpr unsigned kThreads = 4;
+    Capture said;
+    Exchange passed;
+    std::atomic<std::size_t> phase{0};
+    std::atomic<unsigned> grown{0};
+    {
+      std::atomic<bool> stop{false};
+      const Thread forks([&] {
+        while (!stop) {
+          const pid_t pid = fork();
+          if (pid == 0) {
+            bool sound = true;
+            for (const std::size_t size : kSizes) {
+              for (unsigned i = 0; i < 200; ++i) {
+                const Block block = {api::Malloc(size - i % 16), size - i % 16, i};
+                FillPattern(block.at, block.size, block.seed);
+                sound = sound && api::UsableSize(block.at) >= block.size && Intact(block);
+                api::FreeSized(block.at, block.size);
+              }
+            }
+            _exit(sound ? 0 : 1);
+          }
+          int status = -1;
+          EXPECT_EQ(pid, waitpid(pid, &status, 0));
+          EXPECT_EQ(0, status);
+          usleep(2000);
+        }
+      });
+      Together(kThreads, [&](unsigned id) {
+        Random random(Seed() + id);
+        for (std::size_t own = 0; own < std::size(kSizes); ++own) {
+          std::vector<Block> blocks;
+          for (std::size_t bytes = 0; bytes < kOfEach / kThreads; bytes += kSizes[own]) {
+            blocks.push_back(MakeBlock(kSizes[own] - Below(random, 8)));
+            if (Below(random, 4) == 0) passed.Put(blocks.back()), blocks.pop_back();
+            Block other;
+            if (Below(random, 4) == 0 && passed.Take(random, other)) {
+              EXPECT_TRUE(Intact(other));
+              if (Below(random, 2) == 0) {
+                api::FreeSized(other.at, other.size);
+              } else {
+                other.at = api::Realloc(other.at, other.size + Below(random, 600));
+                EXPECT_TRUE(Intact(other));
+                api::Free(other.at);
+              }
+            }
+          }
+          grown.fetch_add(1);
+          for (const Block& block : blocks) {
+            EXPECT_TRUE(Intact(block));
+            Below(random, 2) == 0 ? api::FreeSized(block.at, block.size) : api::Free(block.at);
+          }
+        }
+      });
+      stop = true;
+    }
+    for (const Block& block : passed.TakeAll()) CheckAndFree(block);
+    EXPECT_EQ("", said.Text());
+    unsigned dealt = 0;
+    for (std::size_t i = 0; i < std::size(kSizes); ++i) dealt += UsableOf(kSizes[i]) < kBefore[i] ? 1 : 0;
+    if (LineLearns()) {
+      EXPECT_GE(dealt, 3u) << "classes did change";
+    }
+    EXPECT_EQ(kThreads * std::size(kSizes), grown.load());
+    api::Trim();
+  });
+}
+
+// --- profiles
+
+constexpr const char* kStep = "HZ_TEST_STEP";
+std::string ProfileName() { return "/tmp/hz-learned-" + std::to_string(getpid()) + ".hzprofile"; }
+
+// In a process of its own with these settings.
+ChildResult Step(const char* step, std::vector<Setting> settings) {
+  settings.emplace_back(kStep, step);
+  return RunInProcess(std::move(settings), "true", {});
+}
+
+TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
+  if (const char* step = std::getenv(kStep)) {
+    const bool observes = std::strcmp(step, "observe") == 0;
+    if (observes) {
+      std::vector<Block> blocks;
+      for (std::size_t bytes = 0; bytes < kOfEach; bytes += 1032) blocks.push_back(MakeBlock(1032));
+      for (const Block& block : blocks) CheckAndFree(block);
+    }
+    const bool dealt = std::strcmp(step, "start") == 0 && LineLearns();
+    EXPECT_EQ(dealt ? 1040u : 1152u, UsableOf(1032)) << step;
+    return;
+  }
+  const std::string path = ProfileName();
+  ChildResult result = Step("observe", {{"HZ_POLICY", "observe"}, {"HZ_PROFILE", path}});
+  ASSERT_EQ(0, result.exit_code) << result.out << result.err;
+  EXPECT_EQ("", result.err);
+  EXPECT_EQ(LineLearns() ? 0 : -1, access(path.c_str(), R_OK)) << "it was written at the exit";
+  result = Step("start", {{"HZ_PROFILE", path}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("", result.err);
+  }
+  // A byte more, and it is none.
+  if (std::FILE* file = std::fopen(path.c_str(), "a")) {
+    std::fputc('\n', file);
+    std::fclose(file);
+  }
+  result = Step("damaged", {{"HZ_PROFILE", path}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("hz: warning: profile " + path + ": it is damaged; ignored\n", result.err);
+  }
+  unlink(path.c_str());
+  result = Step("missing", {{"HZ_PROFILE", path}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("hz: warning: profile " + path + ": it cannot be read; ignored\n", result.err);
+  }
+}
+
+}  // namespace
+}  // namespace hz_test
