@@ -15,8 +15,8 @@
 
 namespace hz_test {
 
-using PolicyBoxes =
-    ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>,
-                     hz::Frozen<hz::Hz4>, hz::SizeBands<hz::Hz5>, hz::Frozen<hz::Hz6>, hz::Frozen<hz::Hz8>>;
+using PolicyBoxes = ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>,
+                                     hz::Frozen<hz::Hz4>, hz::SizeBands<hz::Hz5>, hz::Frozen<hz::Hz6>,
+                                     hz::Frozen<hz::Hz8>, hz::Hakozuna::Policy, hz::Hz5::Policy>;
 
 }  // namespace hz_test
