@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz tune`: which sizes a program asks for, what their classes waste, and a profile that gives the worst of them
+classes of their own. Runs the program once under a heap that observes, keeps the profile of the process that it would
+save most, and runs the program in pairs without and with it: what it saves is measured, not estimated."""
+
+import shlex
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakozuna_lab import LabError
+from hakozuna_lab.contender import find_line
+from hakozuna_lab.findings import Measured, Pair
+from hakozuna_lab.measure import LOG, Runs, environment, repeatable_input
+
+MIB = 1 << 20
+SPAN = 64 << 10
+SHOWN = 8  # classes in the report
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one process wrote: doc/profile.md."""
+
+    text: str
+    program: str
+    classes: dict[int, int]  # bytes of the class's slots -> bytes that it would save
+    spans: dict[int, int]  # bytes of the slots -> the most spans of the class
+    sizes: dict[int, int]  # sizes, rounded up to 16 bytes -> slots that came for them
+
+    @property
+    def saves(self) -> int:
+        return sum(self.classes.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.spans.values()) * SPAN
+
+
+def read(text: str) -> Profile:
+    if not text.startswith("hakozuna-profile 1\n"):
+        raise LabError("what the program wrote is no profile: is the library older than hz?")
+    program = ""
+    numbers: dict[str, dict[int, int]] = {"class": {}, "slot": {}, "size": {}}
+    for line in text.splitlines()[1:]:
+        match line.split(" "):
+            case ["program", name]:
+                program = name
+            case [("class" | "slot" | "size") as kind, number, _, value]:
+                numbers[kind][int(number)] = int(value)
+            case _:
+                pass
+    return Profile(text, program, numbers["class"], numbers["slot"], numbers["size"])
+
+
+def best(profiles: Iterable[Profile]) -> Profile:
+    """Of several processes the one that would save most; where none saves anything, the largest."""
+    found = list(profiles)
+    if not found:
+        raise LabError("no process wrote a profile: none ended by itself, or none was served by us")
+    return max(found, key=lambda profile: (profile.saves, profile.bytes))
+
+
+def waste(profile: Profile) -> list[str]:
+    """The largest classes: what they held, which size most of their slots came for, and how much of these was not
+    asked for."""
+    slots = sorted(profile.spans)
+    rows = []
+    for slot in sorted(slots, key=lambda slot: -profile.spans[slot])[:SHOWN]:
+        below = max((other for other in slots if other < slot), default=0)
+        sizes = {size: count for size, count in profile.sizes.items() if below < size <= slot}
+        asked, count = sum(size * count for size, count in sizes.items()), sum(sizes.values())
+        often = max(sizes, key=sizes.__getitem__, default=0)
+        rows.append(
+            f"{slot:>9,} {profile.spans[slot] * SPAN / MIB:>13.1f} "
+            + (f"{often:>14,} {100 * (1 - asked / (count * slot)):>9.1f} %" if count else f"{'-':>14} {'-':>11}")
+        )
+    return rows
+
+
+def told(command: str, profile: Profile, file: Path, observed: int, pairs: Sequence[Pair]) -> list[str]:
+    """`observed`: the exit code of the run that was observed."""
+    text = [
+        f"{command}: profile of {profile.program}, {file}",
+        "",
+        "of the largest classes:  most MiB   usual size    not asked for",
+        *waste(profile),
+        "",
+    ]
+    if not profile.classes:
+        return [
+            *text,
+            "Its sizes fit their classes: no class of its own would save a sixteenth of one. Nothing to gain.",
+        ]
+    text += [f"a class of {size:,} bytes would save {saves / MIB:.1f} MiB" for size, saves in profile.classes.items()]
+    if not pairs:
+        return text
+    codes = {observed} | {run.code for pair in pairs for run in pair}
+    if len(codes) != 1:
+        ended = ", ".join(map(str, sorted(codes)))
+        return [*text, "", f"not measured: the program ended with {ended}, so it does not do the same each time"]
+    peaks = [statistics.median(run.peak_kib / 1024 for run in runs) for runs in zip(*pairs, strict=True)]
+    times = sorted(after.seconds / before.seconds for before, after in pairs)
+    return [
+        *text,
+        "",
+        f"measured, {len(pairs)} pairs: "
+        f"peak {peaks[0]:.1f} MiB without, {peaks[1]:.1f} with it ({peaks[1] / peaks[0]:.3f}); "
+        f"time {statistics.median(times):.3f} ({times[0]:.3f}..{times[-1]:.3f})",
+        f"To use it: HZ_PROFILE={file}",
+    ]
+
+
+class Tuning(Runs):
+    """Without the profile, and with it."""
+
+    def observe(self) -> tuple[Measured, Profile]:
+        with tempfile.TemporaryDirectory() as folder:
+            observing = {"HZ_POLICY": "observe", "HZ_PROFILE": f"{folder}/%p"}
+            run = self.once("observing", environment(self.library) | observing)
+            return run, best(read(file.read_text(encoding="utf-8")) for file in Path(folder).iterdir())
+
+    def compare(self, file: Path, number: int) -> Pair:
+        plain = environment(self.library)
+        done: dict[bool, Measured] = {}
+        for profiled in (False, True) if number % 2 == 0 else (True, False):
+            env = plain | ({"HZ_PROFILE": str(file)} if profiled else {})
+            done[profiled] = self.once(f"pair {number + 1}, {'with' if profiled else 'without'}", env)
+        return done[False], done[True]
+
+
+def main(command: Sequence[str], line: str, pairs: int, show: bool, out: Path | None) -> None:
+    library = find_line(line).library
+    assert library
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    with repeatable_input() as stdin, LOG.open("wb", buffering=0) as log:
+        runs = Tuning(command, library, stdin, None if show else log)
+        print("hz: observing…", file=sys.stderr)
+        observed, profile = runs.observe()
+        file = (out or Path(f"{Path(command[0]).name}.hzprofile")).resolve()
+        file.write_text(profile.text, encoding="utf-8")
+        done: list[Pair] = []
+        for number in range(pairs if profile.classes else 0):
+            print(f"hz: pair {number + 1} of {pairs}…", file=sys.stderr)
+            done.append(runs.compare(file, number))
+    print("\n".join(told(shlex.join(command), profile, file, observed.code, done)))

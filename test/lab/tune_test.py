@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz tune`: what is read out of profiles, which one counts, and what is told; and once a program, in earnest."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from hakozuna_lab import LabError, tune
+from hakozuna_lab.contender import find_line
+from hakozuna_lab.findings import Measured
+from hakozuna_lab.watch import Watch
+
+TEXT = """hakozuna-profile 1
+line hakozuna
+program cook
+class 1040 saves 2097152
+slot 1024 spans 16
+slot 1152 spans 320
+size 1040 slots 900
+size 1152 slots 100
+sum 0
+"""
+
+
+def run(peak_mib: float, seconds: float = 1.0, code: int = 0) -> Measured:
+    return Measured(seconds, code, int(peak_mib * 1024), Watch(0), 0.0)
+
+
+def test_reads_what_a_heap_wrote() -> None:
+    profile = tune.read(TEXT)
+    assert (profile.program, profile.classes, profile.saves) == ("cook", {1040: 2097152}, 2097152)
+    assert profile.spans == {1024: 16, 1152: 320}
+    assert profile.bytes == 336 * 65536
+
+
+def test_what_is_no_profile_is_refused() -> None:
+    with pytest.raises(LabError, match="no profile"):
+        tune.read("hakozuna-profile 2\n")
+    with pytest.raises(LabError, match="no process wrote"):
+        tune.best([])
+
+
+def test_the_process_that_would_save_most_counts() -> None:
+    large = tune.read(TEXT.replace("class 1040 saves 2097152\n", "").replace("spans 16", "spans 9999"))
+    small = tune.read(TEXT)
+    assert tune.best([large, small]) is small
+    other = tune.read(TEXT.replace("class 1040 saves 2097152\n", ""))
+    assert tune.best([other, large]) is large
+
+
+def test_tells_classes_by_what_they_held() -> None:
+    rows = tune.waste(tune.read(TEXT))
+    assert [row.split()[:4] for row in rows] == [["1,152", "20.0", "1,040", "8.8"], ["1,024", "1.0", "-", "-"]]
+
+
+def test_tells_what_was_measured() -> None:
+    pairs = [(run(100), run(80, 1.1)), (run(101), run(81, 0.9)), (run(102), run(82))]
+    text = "\n".join(tune.told("cook soup", tune.read(TEXT), Path("/x/cook.hzprofile"), 0, pairs))
+    assert "a class of 1,040 bytes would save 2.0 MiB" in text
+    assert "peak 101.0 MiB without, 81.0 with it (0.802); time 1.000 (0.900..1.100)" in text
+    assert "HZ_PROFILE=/x/cook.hzprofile" in text
+
+
+def test_tells_that_there_is_nothing_to_gain() -> None:
+    profile = tune.read(TEXT.replace("class 1040 saves 2097152\n", ""))
+    assert "Nothing to gain" in tune.told("cook", profile, Path("x"), 0, [])[-1]
+
+
+def test_runs_that_end_otherwise_are_not_compared() -> None:
+    text = tune.told("cook", tune.read(TEXT), Path("x"), 0, [(run(100), run(1, code=3))])
+    assert "the program ended with 0, 3" in text[-1]
+    assert not any("peak" in line for line in text)
+
+
+def test_a_program_in_earnest(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                              monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    try:
+        find_line("hakozuna")
+    except LabError as error:
+        pytest.skip(str(error))
+    monkeypatch.setenv("PYTHONMALLOC", "malloc")
+    monkeypatch.setattr(tune, "LOG", tmp_path / "log")
+    out = tmp_path / "python.hzprofile"
+    program = [sys.executable, "-c", "kept = [bytes(1000) for _ in range(20000)]"]
+    tune.main(program, "hakozuna", 1, False, out)
+    told = capsys.readouterr().out
+    assert "a class of 1,040 bytes would save" in told
+    before, after = told.split("peak ")[1].split(" with it")[0].split(" MiB without, ")
+    assert float(after) < float(before) - 1
+    assert "class 1040 saves" in out.read_text(encoding="utf-8")
