@@ -91,13 +91,18 @@ class ExitCodes(unittest.TestCase):
 
     def test_each_command_has_help(self):
         with tempfile.TemporaryDirectory() as empty:  # nothing is built, and nothing runs
-            for command in ("run", "doctor", "lab", "test", "programs", "endure"):
+            for command in ("run", "tune", "doctor", "lab", "test", "programs", "endure"):
                 for option in ("--help", "-h"):
                     result = self.expect(0, command, option, HZ_BUILD_DIR=empty)
                     self.assertTrue(result.stdout.startswith(f"usage: hz {command}"), result.stdout)
                     self.assertEqual(result.stderr, "")
             self.assertIn("--stats-file", self.expect(0, "run", "--line", "hz8", "--help", HZ_BUILD_DIR=empty).stdout)
         self.assertEqual(hz("run", "printf", "%s", "--help").stdout, "--help")
+
+    def test_what_cannot_be_tuned(self):
+        for word, code, *args in (("no program", 125), ("hz7", 125, "--line", "hz7", "true"), ("--nonsense", 125, "--nonsense"),
+                                  ("number", 125, "--pairs", "0", "true"), ("not found", 127, "--", "no-such-program")):
+            self.assertIn(word, self.expect(code, "tune", *args).stderr)
 
 
 class Unserved(unittest.TestCase):

@@ -70,6 +70,21 @@ TEST(Learned, SizesThatFillTheirClassKeepIt) {
   });
 }
 
+// Blocks of every class, as many spans as a look needs: also of those that no spare class is for.
+TEST(Learned, EveryClassMayGrow) {
+  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+    for (std::size_t size = 16; size <= 4 * kMiB; size += size / 4 + 1) {
+      std::vector<void*> blocks;
+      for (std::size_t i = 0; i < 80 || i * size < 3 * kMiB; ++i) blocks.push_back(api::Malloc(size));
+      for (void* block : blocks) {
+        EXPECT_LE(size, api::UsableSize(block));
+        api::Free(block);
+      }
+    }
+    ExpectNothingLost();
+  });
+}
+
 // Sizes change from phase to phase, so that a class is dealt out in each; meanwhile others free what was
 // allocated before, some with its size, some by realloc, and processes fork.
 TEST(Learned, ThreadsAndForksWhileClassesChange) {

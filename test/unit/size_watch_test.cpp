@@ -75,6 +75,19 @@ TEST_F(SizeWatchTest, ClassesWithoutASpareOfTheirDoublingHaveNone) {
     EXPECT_EQ(0u, watch_->choose(hz::spare_bin(spare), 1000).size);
 }
 
+// Of every class there is, with sizes beyond what is watched: nothing else is touched.
+TEST_F(SizeWatchTest, EveryClassMayBeLookedAtAndForgotten) {
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    if (!hz::is_spare(bin)) watch_->asked(hz::size_of_bin(bin), 2);
+    bool due = false;
+    for (unsigned i = 0; i < SizeWatch::kLeastSpans; ++i) due = watch_->acquired(bin);
+    EXPECT_EQ(bin >= hz::kFirstSpare && bin <= hz::kLastFineBin && !hz::is_spare(bin), due) << bin;
+    EXPECT_EQ(0u, watch_->choose(bin, 1000).size) << "all of its blocks fill it";
+    watch_->forget_half(bin);
+  }
+  for (Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_EQ(SizeWatch::kLeastSpans, watch_->spans(bin)) << bin;
+}
+
 TEST_F(SizeWatchTest, FewSpansAreNotLookedAtAndManySeldom) {
   EXPECT_FALSE(Grow(1032, 1, SizeWatch::kLeastSpans - 1));
   EXPECT_TRUE(Grow(1032, 1, 1));

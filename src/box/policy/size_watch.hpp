@@ -29,12 +29,12 @@ class SizeWatch {
   void asked(std::size_t size, unsigned slots) {
     if (size - 1 < kWatchedMax) slots_[(size - 1) / kMinAlign].fetch_add(slots, std::memory_order_relaxed);
   }
-  // Whether it is time to look at the class.
+  // Whether it is time to look at the class: never at one whose doubling has no spare class.
   bool acquired(Bin bin) {
     const std::uint32_t spans = spans_[bin].fetch_add(1, std::memory_order_relaxed) + 1;
     if (spans > most_spans_[bin].load(std::memory_order_relaxed))
       most_spans_[bin].store(spans, std::memory_order_relaxed);
-    return spans >= kLeastSpans && spans % kSpansPerLook == 0;
+    return may_choose(bin) && spans >= kLeastSpans && spans % kSpansPerLook == 0;
   }
   void retired(Bin bin) { spans_[bin].fetch_sub(1, std::memory_order_relaxed); }
 
@@ -44,8 +44,8 @@ class SizeWatch {
 
   // Which size its doubling's spare class should have to save most of so many spans of the class.
   Choice choose(Bin bin, std::uint32_t spans) const {
-    if (bin < kFirstSpare || bin > kLastFineBin || is_spare(bin)) return {};
-    const std::size_t most = size_of_bin(bin), below = size_of_bin(is_spare(bin - 1) ? bin - 2 : bin - 1);
+    if (!may_choose(bin)) return {};
+    const std::size_t most = size_of_bin(bin), below = size_below(bin);
     std::uint64_t all = 0, saved = 0;
     std::size_t best = 0;
     for (std::size_t size = below + kMinAlign; size <= most; size += kMinAlign) {
@@ -64,14 +64,20 @@ class SizeWatch {
 
   // What was asked for lately counts more than what was long ago.
   void forget_half(Bin bin) {
-    for (std::size_t size = size_of_bin(bin); size > size_of_bin(bin) / 2 && bin_for_size(size) == bin;
-         size -= kMinAlign) {
+    if (!may_choose(bin)) return;
+    for (std::size_t size = size_below(bin) + kMinAlign; size <= size_of_bin(bin); size += kMinAlign) {
       std::atomic<std::uint32_t>& slots = slots_[size / kMinAlign - 1];
       slots.store(slots.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
     }
   }
 
  private:
+  static constexpr bool may_choose(Bin bin) {
+    return bin >= kFirstSpare && bin <= kLastFineBin && !is_spare(bin);
+  }
+  static constexpr std::size_t size_below(Bin bin) {
+    return size_of_bin(is_spare(bin - 1) ? bin - 2 : bin - 1);
+  }
   // 256ths of a byte for each slot of a full span: of a span's end that no slot fills, whole pages are never
   // touched.
   static constexpr std::size_t touched(std::size_t size) {
