@@ -85,6 +85,7 @@ typedef struct hz_stats_t {
   uint64_t threads;        /* thread heaps alive */
   uint64_t revocations;    /* times that an idle thread's cache was taken back */
   uint64_t remote_refused; /* remote frees without room to wait: the sender returned them to their spans */
+  uint64_t classes_dealt;  /* size classes given to sizes that wasted much: HZ_POLICY=learn, HZ_PROFILE */
 } hz_stats_t;
 
 /* Fill *out; `size` is sizeof(hz_stats_t) as the caller knows it (older callers get their prefix). */

@@ -120,7 +120,12 @@ class SizeClasses {
       bin_of_[n - 1].set(static_cast<std::uint8_t>(spare));
     return true;
   }
-  bool was_dealt(unsigned spare) const { return dealt_[spare].load(std::memory_order_relaxed); }
+  // How many were.
+  unsigned dealt() const {
+    unsigned count = 0;
+    for (const std::atomic<bool>& one : dealt_) count += one.load(std::memory_order_relaxed) ? 1 : 0;
+    return count;
+  }
 
   // ceil(2^32 / size), sizes of one granule at most.
   static constexpr std::uint32_t reciprocal_of(std::size_t size) {

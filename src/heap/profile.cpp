@@ -143,6 +143,11 @@ void Profile::start_from_file() {
   warn(path, wrong);
 }
 
+HZ_COLD void Profile::warn_of_no_file() {
+  os::Message message;
+  message.text("hz: warning: HZ_POLICY=observe writes no profile, for HZ_PROFILE names no file\n").send();
+}
+
 void Profile::write_file(const SizeWatch& watch, const char* line) {
   const std::string_view text = compose(watch, line);
   if (!os::write_profile(text.data(), text.size())) warn("", "it cannot be written");

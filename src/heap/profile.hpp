@@ -32,6 +32,7 @@ struct Profile {
 
   // Reads the file that the user named and deals its classes out; a warning if it is not to be used.
   static void start_from_file();
+  static void warn_of_no_file();  // that the heap observes for nothing
   static void write_file(const SizeWatch& watch, const char* line);
 };
 

@@ -73,7 +73,11 @@ struct Start {
   // Before there is a block.
   static void apply_learning() {
     if constexpr (WatchingPolicy<typename Line::Policy>) Line::Policy::set_learning(options.learning);
-    if (options.profile_said && options.learning != Learning::kObserve) Profile::start_from_file();
+    if (options.learning == Learning::kObserve) {
+      if (!options.profile_said) Profile::warn_of_no_file();
+    } else if (options.profile_said) {
+      Profile::start_from_file();
+    }
   }
 
   static void apply_preset() {

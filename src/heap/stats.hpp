@@ -135,6 +135,7 @@ struct Stats {
     out.threads = threads;
     out.revocations = at(sums, Event::kRevoked);
     out.remote_refused = at(sums, Event::kRemoteRefused);
+    out.classes_dealt = classes.dealt();
     return out;
   }
 

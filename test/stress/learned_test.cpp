@@ -49,6 +49,9 @@ TEST(Learned, SizesThatWasteMuchGetAClass) {
       api::FreeSized(block.at, block.size);
     }
     EXPECT_EQ("", said.Text()) << "a size that was true is not found to be false";
+    hz_stats_t stats;
+    hz_stats(&stats, sizeof stats);
+    EXPECT_EQ(LineLearns() ? std::size(kSizes) : 0, stats.classes_dealt);
     // An alignment that a spare class does not keep is kept all the same.
     for (const std::size_t size : kSizes) {
       void* aligned = api::AlignedAlloc(64, size);
@@ -185,6 +188,11 @@ TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   ASSERT_EQ(0, result.exit_code) << result.out << result.err;
   EXPECT_EQ("", result.err);
   EXPECT_EQ(LineLearns() ? 0 : -1, access(path.c_str(), R_OK)) << "it was written at the exit";
+  result = Step("nowhere", {{"HZ_POLICY", "observe"}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("hz: warning: HZ_POLICY=observe writes no profile, for HZ_PROFILE names no file\n", result.err);
+  }
   result = Step("start", {{"HZ_PROFILE", path}});
   EXPECT_EQ(0, result.exit_code) << result.out << result.err;
   if (LineLearns()) {
