@@ -338,8 +338,9 @@ struct BasicSpanPool {
   }
 
   static unsigned bits_of(Global& g, std::uint32_t row) {
+    const unsigned words = (bin_slots(g.spans[row].bin) + 63U) / 64;
     unsigned bits = 0;
-    for (std::size_t w = 0; w < Bits::kWords; ++w)
+    for (unsigned w = 0; w < words; ++w)
       bits += static_cast<unsigned>(__builtin_popcountll(g.bits.word(row, w)));
     return bits;
   }
