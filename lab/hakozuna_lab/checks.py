@@ -73,6 +73,8 @@ SHOWN_ELSEWHERE = r"|".join(
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
 # Compiles with every compiler that is there, whatever the preset.
 ANY_PRESET = r"^reject\."
+# Builds a project of its own, with ours in it.
+ONCE = r"^package\.parent\."
 FULL = (
     Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(
@@ -80,7 +82,7 @@ FULL = (
         folders=("unit", "contract", "surface", "death", "golden", "package", "returns", "life"),
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
-        without=SHOWN_ELSEWHERE,
+        without=f"{SHOWN_ELSEWHERE}|{ONCE}",
     ),
     # The lines that no sanitizer watches. Of the real programs those that ask most of our heap.
     Lane(
