@@ -48,13 +48,13 @@ bool number(std::string_view text, unsigned base, std::uint64_t& out) {
 unsigned doubling_of(std::size_t size) { return log2_floor(size - 1) - kSpareMinLog; }
 
 // A function of its own: a message takes 700 bytes of the stack.
-HZ_COLD void warn(const char* path, const char* wrong) {
+HZ_COLD void warn(const char* what) {
   os::Message message;
   message.text("hz: warning: profile ")
-      .text(path)
-      .text(*path != 0 ? ": " : "")
-      .text(wrong)
-      .text("; ignored\n")
+      .text(os::kept_path(os::File::kProfile))
+      .text(": ")
+      .text(what)
+      .text("\n")
       .send();
 }
 
@@ -78,7 +78,7 @@ Profile Profile::of(const SizeWatch& watch) {
 const char* Profile::parse(std::string_view all) {
   *this = {};
   std::string_view rest = all;
-  if (cut(rest, '\n') != kFirst) return "it is no profile of this version";
+  if (cut(rest, '\n') != kFirst) return "it is no profile of this version; ignored";
   Profile read;
   while (!rest.empty()) {
     const std::string_view before(all.data(), all.size() - rest.size());
@@ -96,10 +96,10 @@ const char* Profile::parse(std::string_view all) {
     if (!number(cut(line, ' '), 10, value) || value <= kSpareMin || value > kFineMax ||
         value % kMinAlign != 0 || size_of_bin(scan_bin(value)) == value ||
         read.sizes[doubling_of(value)] != 0)
-      return "it asks for a class that there cannot be";
+      return "it asks for a class that there cannot be; ignored";
     read.sizes[doubling_of(value)] = value;
   }
-  return "it is damaged";
+  return "it is damaged; ignored";
 }
 
 void Profile::deal_out() const {
@@ -134,13 +134,12 @@ std::string_view Profile::compose(const SizeWatch& watch, const char* line) {
 }
 
 void Profile::start_from_file() {
-  const char* path = nullptr;
-  const std::ptrdiff_t bytes = os::read_profile(composed.space(), kMostBytes, path);
+  const std::ptrdiff_t bytes = os::read_profile(composed.space(), kMostBytes);
+  if (bytes < 0) return warn("it cannot be read; ignored");
   Profile profile;
-  const char* wrong =
-      bytes < 0 ? "it cannot be read" : profile.parse({composed.data(), static_cast<std::size_t>(bytes)});
-  if (wrong == nullptr) return profile.deal_out();
-  warn(path, wrong);
+  if (const char* wrong = profile.parse({composed.data(), static_cast<std::size_t>(bytes)}))
+    return warn(wrong);
+  profile.deal_out();
 }
 
 HZ_COLD void Profile::warn_of_no_file() {
@@ -150,7 +149,7 @@ HZ_COLD void Profile::warn_of_no_file() {
 
 void Profile::write_file(const SizeWatch& watch, const char* line) {
   const std::string_view text = compose(watch, line);
-  if (!os::write_profile(text.data(), text.size())) warn("", "it cannot be written");
+  if (!os::write_profile(text.data(), text.size())) warn("it cannot be written");
 }
 
 }  // namespace hz

@@ -74,6 +74,7 @@ struct Start {
   static void apply_learning() {
     if constexpr (WatchingPolicy<typename Line::Policy>) Line::Policy::set_learning(options.learning);
     if (options.learning == Learning::kObserve) {
+      os::keep_error_stream();  // for a profile that cannot be written
       if (!options.profile_said) Profile::warn_of_no_file();
     } else if (options.profile_said) {
       Profile::start_from_file();

@@ -90,12 +90,13 @@ bool write_profile(const char* text, std::size_t length) {
   return write_to(File::kProfile, O_TRUNC, text, length);
 }
 
-std::ptrdiff_t read_profile(char* out, std::size_t room, const char*& path) {
+const char* kept_path(File file) { return path_of(file).text; }
+
+std::ptrdiff_t read_profile(char* out, std::size_t room) {
   const KeepErrno keep;
   const NoCancel no_cancel;
-  path = path_of(File::kProfile).text;
   static constinit Path expanded;  // no stack of 2 KiB: this may be a process's first call of malloc
-  expand(path, expanded.text, sizeof expanded.text);
+  expand(kept_path(File::kProfile), expanded.text, sizeof expanded.text);
   // What would not end, or would wait for somebody else, is no profile.
   const int file = open(expanded.text, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (file < 0) return -1;

@@ -69,12 +69,13 @@ void keep_error_stream();  // of the program that closes its stderr before it en
 // the root is meant from here.
 enum class File : std::uint8_t { kStatistics, kProfile };
 bool keep_path(File file, const char* path, std::size_t length);  // false, and nothing changes: too long
+const char* kept_path(File file);                                 // "": none
 // Appended; on the error stream where no file is named or it cannot be opened.
 void write_statistics(const char* text, std::size_t length);
 bool write_profile(const char* text,
                    std::size_t length);  // in place of what the file was; whether it could be
-// Bytes that were read, at most `room`; -1 if the file cannot be read. `path`: what it is called.
-std::ptrdiff_t read_profile(char* out, std::size_t room, const char*& path);
+// Bytes that were read, at most `room`; -1 if the file cannot be read.
+std::ptrdiff_t read_profile(char* out, std::size_t room);
 // A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
 // the program, or whoever started it, has decided otherwise.
 void before_termination(void (*last)());

@@ -193,6 +193,11 @@ TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   if (LineLearns()) {
     EXPECT_EQ("hz: warning: HZ_POLICY=observe writes no profile, for HZ_PROFILE names no file\n", result.err);
   }
+  result = Step("nowhere", {{"HZ_POLICY", "observe"}, {"HZ_PROFILE", "/dev/full"}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("hz: warning: profile /dev/full: it cannot be written\n", result.err);
+  }
   result = Step("start", {{"HZ_PROFILE", path}});
   EXPECT_EQ(0, result.exit_code) << result.out << result.err;
   if (LineLearns()) {
