@@ -37,7 +37,11 @@ class Profile:
 
     @property
     def bytes(self) -> int:
-        return sum(self.spans.values()) * SPAN
+        return sum(map(self.held, self.spans))
+
+    def held(self, slot: int) -> int:
+        """The most bytes in spans of that class: of slots above 64 KiB, each has one of its own."""
+        return self.spans[slot] * -(-slot // SPAN) * SPAN
 
 
 def read(text: str) -> Profile:
@@ -69,13 +73,13 @@ def waste(profile: Profile) -> list[str]:
     asked for."""
     slots = sorted(profile.spans)
     rows = []
-    for slot in sorted(slots, key=lambda slot: -profile.spans[slot])[:SHOWN]:
+    for slot in sorted(slots, key=lambda slot: -profile.held(slot))[:SHOWN]:
         below = max((other for other in slots if other < slot), default=0)
         sizes = {size: count for size, count in profile.sizes.items() if below < size <= slot}
         asked, count = sum(size * count for size, count in sizes.items()), sum(sizes.values())
         often = max(sizes, key=sizes.__getitem__, default=0)
         rows.append(
-            f"{slot:>9,} {profile.spans[slot] * SPAN / MIB:>13.1f} "
+            f"{slot:>9,} {profile.held(slot) / MIB:>13.1f} "
             + (f"{often:>14,} {100 * (1 - asked / (count * slot)):>9.1f} %" if count else f"{'-':>14} {'-':>11}")
         )
     return rows
@@ -115,19 +119,23 @@ def told(command: str, profile: Profile, file: Path, observed: int, pairs: Seque
 
 
 class Tuning(Runs):
-    """Without the profile, and with it."""
+    """Without the profile, and with it. What the caller's environment says of either is not asked."""
+
+    def plain(self) -> dict[str, str]:
+        env = environment(self.library)
+        env.pop("HZ_PROFILE", None)
+        return env | {"HZ_POLICY": "frozen"}
 
     def observe(self) -> tuple[Measured, Profile]:
         with tempfile.TemporaryDirectory() as folder:
             observing = {"HZ_POLICY": "observe", "HZ_PROFILE": f"{folder}/%p"}
-            run = self.once("observing", environment(self.library) | observing)
+            run = self.once("observing", self.plain() | observing)
             return run, best(read(file.read_text(encoding="utf-8")) for file in Path(folder).iterdir())
 
     def compare(self, file: Path, number: int) -> Pair:
-        plain = environment(self.library)
         done: dict[bool, Measured] = {}
         for profiled in (False, True) if number % 2 == 0 else (True, False):
-            env = plain | ({"HZ_PROFILE": str(file)} if profiled else {})
+            env = self.plain() | ({"HZ_PROFILE": str(file)} if profiled else {})
             done[profiled] = self.once(f"pair {number + 1}, {'with' if profiled else 'without'}", env)
         return done[False], done[True]
 

@@ -65,18 +65,17 @@ struct Heap {
     free_own(t, static_cast<Bin>(local), block);
   }
 
-  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its
-  // size, because realloc leaves it in place down to half, and one of them may be spare. Whatever is not
-  // plainly right here is looked at by free_judged.
-  static constexpr unsigned kExact = 0, kAfterRealloc = 9;
+  // The caller says how large the block was asked to be; whether it may be smaller than that, because realloc
+  // leaves a block in place down to half. Whatever is not plainly right here is looked at by free_judged.
+  static constexpr bool kExact = false, kAfterRealloc = true;
 
-  HZ_INLINE static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+  HZ_INLINE static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     const Tag tag = Route::find(S::global.route, address(block));
     Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
     const std::size_t last = size - 1;
     if (HZ_UNLIKELY(last >= kTableMax || !is_bin(local, classes.of(last / kMinAlign))))
-      return free_judged(block, size, alignment, slack);
+      return free_judged(block, size, alignment, shrunk);
     free_own(t, static_cast<Bin>(local), block);
   }
 
@@ -261,16 +260,19 @@ struct Heap {
       block = B::popped(t, bin);
       if (block == nullptr) {
         block = B::refill(t, bin, zeroed);
-        tell_policy(t, bin, size);
+        tell_policy(t, bin, size, alignment);
       }
     }
     if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
     return block;
   }
 
-  static void tell_policy(const Thread& t, Bin bin, std::size_t size) {
+  // Of a size whose classes keep the alignment.
+  static void tell_policy(const Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
     if constexpr (WatchingPolicy<Policy>) {
-      if (Policy::watches()) Policy::refilled(size, Policy::refill_batch(bin, Front::capacity(t.front, bin)));
+      if (Policy::watches())
+        Policy::refilled(align_up(size == 0 ? 1 : size, alignment),
+                         Policy::refill_batch(bin, Front::capacity(t.front, bin)));
     }
   }
 
@@ -280,22 +282,23 @@ struct Heap {
   }
 
   // Another's slot, or a size beyond the table, or shrunk in place, or a size that cannot be true.
-  HZ_SLOW static void free_judged(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+  HZ_SLOW static void free_judged(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     const Tag tag = Route::find(S::global.route, address(block));
-    if (HZ_UNLIKELY(tag != 0 && !fits(Route::bin(tag), block, size, alignment, slack)))
+    if (HZ_UNLIKELY(tag != 0 && !fits(Route::bin(tag), block, size, alignment, shrunk)))
       return free_mismatched(block, Route::bin(tag));
     free(block);  // reports where there is no block
   }
-  static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+  static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (bin == kHugeBin) {
       Forks<Line>::notice_process();
-      return H::fits(block, size, slack != kExact);
+      return H::fits(block, size, shrunk);
     }
     // By sizes: a spare class may have been dealt out since, or before.
     const std::size_t bytes = bin_size(bin), least = size == 0 ? 1 : size;
-    const Bin most = most_aligned_bin(least, alignment) + slack;
-    return most < kBins + slack && bytes >= least && (is_large(bin) || (bytes & (alignment - 1)) == 0) &&
-           bytes <= size_of_bin(most < kBins ? most : kLastBin);
+    const Bin most = most_aligned_bin(least, alignment);
+    if (most == kHugeBin || bytes < least) return false;
+    if (!is_large(bin) && (bytes & (alignment - 1)) != 0) return false;
+    return bytes <= size_of_bin(most) || (shrunk && least >= bytes / 2);
   }
   HZ_COLD static void free_mismatched(void* block, Bin bin) {
     Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);

@@ -4,6 +4,7 @@
 // before it, so that a text which was cut off or changed is none.
 #include "heap/profile.hpp"
 
+#include <atomic>
 #include <string_view>
 
 #include "os/message.hpp"
@@ -49,13 +50,11 @@ unsigned doubling_of(std::size_t size) { return log2_floor(size - 1) - kSpareMin
 
 // A function of its own: a message takes 700 bytes of the stack.
 HZ_COLD void warn(const char* what) {
+  constexpr std::size_t kShown = 400;
+  const std::string_view path = os::kept_path(os::File::kProfile);
   os::Message message;
-  message.text("hz: warning: profile ")
-      .text(os::kept_path(os::File::kProfile))
-      .text(": ")
-      .text(what)
-      .text("\n")
-      .send();
+  message.text("hz: warning: profile ").part(path.data(), path.size() < kShown ? path.size() : kShown);
+  message.text(path.size() < kShown ? ": " : "...: ").text(what).text("\n").send();
 }
 
 }  // namespace
@@ -148,8 +147,11 @@ HZ_COLD void Profile::warn_of_no_file() {
 }
 
 void Profile::write_file(const SizeWatch& watch, const char* line) {
+  static constinit std::atomic<bool> writing{false};
+  if (writing.exchange(true, std::memory_order_relaxed)) return;  // one thread exits, and another is ended
   const std::string_view text = compose(watch, line);
   if (!os::write_profile(text.data(), text.size())) warn("it cannot be written");
+  writing.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace hz

@@ -60,7 +60,9 @@ struct Start {
   static void apply_options() {
     typename S::Global& g = S::global;
     g.counting.store(options.stats != StatsFormat::kNone, std::memory_order_relaxed);
-    if (options.stats != StatsFormat::kNone) os::keep_error_stream();
+    // For the line, and for a profile that cannot be written.
+    if (options.stats != StatsFormat::kNone || options.learning == Learning::kObserve)
+      os::keep_error_stream();
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
@@ -74,7 +76,6 @@ struct Start {
   static void apply_learning() {
     if constexpr (WatchingPolicy<typename Line::Policy>) Line::Policy::set_learning(options.learning);
     if (options.learning == Learning::kObserve) {
-      os::keep_error_stream();  // for a profile that cannot be written
       if (!options.profile_said) Profile::warn_of_no_file();
     } else if (options.profile_said) {
       Profile::start_from_file();

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hakozuna_lab import LabError, tune
+from hakozuna_lab import LabError, measure, tune
 from hakozuna_lab.contender import find_line
 from hakozuna_lab.findings import Measured
 from hakozuna_lab.watch import Watch
@@ -51,6 +51,20 @@ def test_the_process_that_would_save_most_counts() -> None:
 def test_tells_classes_by_what_they_held() -> None:
     rows = tune.waste(tune.read(TEXT))
     assert [row.split()[:4] for row in rows] == [["1,152", "20.0", "1,040", "8.8"], ["1,024", "1.0", "-", "-"]]
+
+
+def test_spans_of_large_slots_are_longer() -> None:
+    profile = tune.read("hakozuna-profile 1\nslot 1048576 spans 200\nslot 98304 spans 10\nslot 65536 spans 3\n")
+    assert [profile.held(slot) >> 10 for slot in (1048576, 98304, 65536)] == [200 << 10, 10 * 128, 3 * 64]
+    assert tune.waste(profile)[0].split()[0] == "1,048,576"
+
+
+def test_the_callers_own_settings_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HZ_PROFILE", "old")
+    monkeypatch.setenv("HZ_POLICY", "observe")
+    env = tune.Tuning(["true"], Path("/x.so"), measure.Input(), None).plain()
+    assert env["HZ_POLICY"] == "frozen"
+    assert "HZ_PROFILE" not in env
 
 
 def test_tells_what_was_measured() -> None:

@@ -171,6 +171,81 @@ ChildResult Step(const char* step, std::vector<Setting> settings) {
   return RunInProcess(std::move(settings), "true", {});
 }
 
+// Spare classes that are larger than those behind them, some with slots that keep an alignment.
+constexpr std::size_t kHigh[] = {992, 1984, 4032, 8000, 15872};
+
+// As a heap would have written it.
+void WriteProfile(const std::string& path) {
+  std::string text = "hakozuna-profile 1\n";
+  for (const std::size_t size : kHigh) text += "class " + std::to_string(size) + " saves 1\n";
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char hex[32];
+  std::snprintf(hex, sizeof hex, "sum %llx\n", static_cast<unsigned long long>(sum));
+  if (std::FILE* file = std::fopen(path.c_str(), "w")) {
+    std::fputs((text + hex).c_str(), file);
+    std::fclose(file);
+  }
+}
+
+void EverythingWithHighClasses() {
+  hz_stats_t stats;
+  hz_stats(&stats, sizeof stats);
+  EXPECT_EQ(LineLearns() ? std::size(kHigh) : 0, stats.classes_dealt);
+  Capture said;
+  std::vector<Block> blocks;
+  for (const std::size_t size : kHigh) {
+    EXPECT_EQ(LineLearns(), UsableOf(size - 3) == size) << size;
+    for (std::size_t less = 0; less < 600 && less < size / 2; less += 7) {
+      blocks.push_back(MakeBlock(size - less));
+      for (std::size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+        void* aligned = api::AlignedAlloc(alignment, size - less);
+        EXPECT_EQ(0u, reinterpret_cast<std::uintptr_t>(aligned) % alignment) << size - less;
+        EXPECT_LE(size - less, api::UsableSize(aligned));
+        FillPattern(aligned, size - less, less);
+        api::FreeAlignedSized(aligned, alignment, size - less);
+      }
+      void* half = api::Realloc(api::Malloc(size - less), (size - less + 1) / 2);
+      api::FreeSized(half, (size - less + 1) / 2);
+    }
+  }
+  // By another thread, so that slots cross over; half of them with their size.
+  Thread([&blocks] {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      EXPECT_TRUE(Intact(blocks[i])) << blocks[i].size;
+      i % 2 == 0 ? api::FreeSized(blocks[i].at, blocks[i].size) : api::Free(blocks[i].at);
+    }
+  }).Join();
+  EXPECT_EQ("", said.Text());
+  ExpectNothingLost();
+}
+
+// What is wrong is found in them as in any class, and told with the size that they have.
+void WrongFreesInHighClasses() {
+  Capture said;
+  auto* block = static_cast<char*>(api::Malloc(1980));
+  api::Free(block + 16);
+  api::FreeSized(block, 3000);
+  const std::string text = said.Text();
+  const std::string size = LineLearns() ? " class=1984 " : " class=2048 ";
+  EXPECT_NE(std::string::npos, text.find("E04 interior-pointer")) << text;
+  EXPECT_NE(std::string::npos, text.find("E05 size-mismatch")) << text;
+  EXPECT_NE(text.find(size), text.rfind(size)) << "both: " << text;
+}
+
+TEST(Learned, ClassesAtTheEndOfTheirDoubling) {
+  if (const char* step = std::getenv(kStep)) {
+    return std::strcmp(step, "wrong") == 0 ? WrongFreesInHighClasses() : EverythingWithHighClasses();
+  }
+  const std::string path = ProfileName();
+  WriteProfile(path);
+  ChildResult result = Step("right", {{"HZ_PROFILE", path}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  result = Step("wrong", {{"HZ_PROFILE", path}, {"HZ_ON_INVALID", "report"}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  unlink(path.c_str());
+}
+
 TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   if (const char* step = std::getenv(kStep)) {
     const bool observes = std::strcmp(step, "observe") == 0;

@@ -75,8 +75,9 @@ TEST(Free, SizedWithTheRightSizeIsSilent) {
   auto* sized = hz_test::FindFunction<void(void*, std::size_t)>("free_sized");
   auto* aligned = hz_test::FindFunction<void(void*, std::size_t, std::size_t)>("free_aligned_sized");
   ASSERT_TRUE(sized != nullptr && aligned != nullptr);
-  constexpr std::size_t kAll[] = {0,    1,      16,     17,      100,       1000,      2048,     2049,
-                                  9000, 65'536, 65'537, 300'000, 3'800'000, 4'194'304, 6'000'000};
+  constexpr std::size_t kAll[] = {0,      1,      16,      17,        100,       288,      512,
+                                  576,    1000,   1024,    2048,      2049,      4096,     9000,
+                                  65'536, 65'537, 300'000, 3'800'000, 4'194'304, 6'000'000};
   hz_test::Capture capture;
   for (const std::size_t size : kAll) {
     sized(std::malloc(size), size);

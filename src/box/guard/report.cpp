@@ -34,7 +34,7 @@ HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char*
   if (bin == 0 || bin > kLastBin) {
     message.text("-");
   } else {
-    message.decimal(size_of_bin(bin));
+    message.decimal(bin_size(bin));
   }
   message.text(" line=").text(line).text(" thread=").decimal(os::thread_id()).text("\n");
   message.send();

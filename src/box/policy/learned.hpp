@@ -14,12 +14,15 @@ namespace hz {
 template <class Line, class Rules>
 struct Learned : Rules {
   // Once, when the heap opens.
-  static void set_learning(Learning learning) { mode.set(learning); }
-  HZ_INLINE static bool watches() { return HZ_UNLIKELY(mode.get() != Learning::kFrozen); }
+  static void set_learning(Learning learning) {
+    observes.set(learning != Learning::kFrozen);
+    learns.set(learning == Learning::kLearn);
+  }
+  HZ_INLINE static bool watches() { return HZ_UNLIKELY(observes.get()); }
 
-  static void refilled(std::size_t size, unsigned slots) { watch.asked(size == 0 ? 1 : size, slots); }
+  static void refilled(std::size_t size, unsigned slots) { watch.asked(size, slots); }
   static void span_acquired(Bin bin) {
-    if (!watch.acquired(bin) || mode.get() != Learning::kLearn) return;
+    if (!watch.acquired(bin) || !learns.get()) return;
     const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
     if (choice.size == 0 || !classes.deal(choice.size)) watch.forget_half(bin);
   }
@@ -28,7 +31,7 @@ struct Learned : Rules {
   static const SizeWatch& watched() { return watch; }
 
  private:
-  static inline constinit OnceWord<Learning> mode{Learning::kFrozen};
+  static inline constinit OnceWord<bool> observes{false}, learns{false};
   static inline constinit SizeWatch watch;
 };
 

@@ -27,11 +27,14 @@ class SizeWatch {
   };
 
   void asked(std::size_t size, unsigned slots) {
-    if (size - 1 < kWatchedMax) slots_[(size - 1) / kMinAlign].fetch_add(slots, std::memory_order_relaxed);
+    if (size - 1 >= kWatchedMax) return;
+    const std::uint32_t before = slots_[(size - 1) / kMinAlign].fetch_add(slots, std::memory_order_relaxed);
+    if (HZ_UNLIKELY(before >= kMostSlots)) halve(0, kNumbers);
   }
   // Whether it is time to look at the class: never at one whose doubling has no spare class.
   bool acquired(Bin bin) {
     const std::uint32_t spans = spans_[bin].fetch_add(1, std::memory_order_relaxed) + 1;
+    if (spans > kMostSpans) return false;  // others were quicker to give back what is told here
     if (spans > most_spans_[bin].load(std::memory_order_relaxed))
       most_spans_[bin].store(spans, std::memory_order_relaxed);
     return may_choose(bin) && spans >= kLeastSpans && spans % kSpansPerLook == 0;
@@ -64,14 +67,18 @@ class SizeWatch {
 
   // What was asked for lately counts more than what was long ago.
   void forget_half(Bin bin) {
-    if (!may_choose(bin)) return;
-    for (std::size_t size = size_below(bin) + kMinAlign; size <= size_of_bin(bin); size += kMinAlign) {
-      std::atomic<std::uint32_t>& slots = slots_[size / kMinAlign - 1];
-      slots.store(slots.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
-    }
+    if (may_choose(bin))
+      halve(static_cast<unsigned>(size_below(bin) / kMinAlign),
+            static_cast<unsigned>(size_of_bin(bin) / kMinAlign));
   }
 
  private:
+  static constexpr std::uint32_t kMostSlots = 1U << 31, kMostSpans = 1U << 31;
+
+  void halve(unsigned begin, unsigned end) {
+    for (unsigned n = begin; n < end; ++n)
+      slots_[n].store(slots_[n].load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
+  }
   static constexpr bool may_choose(Bin bin) {
     return bin >= kFirstSpare && bin <= kLastFineBin && !is_spare(bin);
   }

@@ -65,17 +65,17 @@ struct Heap {
   static void free(void* block) {
     if (block != nullptr) release(block, [](const Route&) { return true; });
   }
-  // The caller says how large the block was asked to be. `slack`: by how many classes a block may exceed its
-  // size, because realloc leaves it in place down to half.
-  static constexpr unsigned kExact = 0, kAfterRealloc = 8;
+  // The caller says how large the block was asked to be; whether it may be smaller than that, because realloc
+  // leaves a block in place down to half.
+  static constexpr bool kExact = false, kAfterRealloc = true;
 
-  static void free_sized(void* block, std::size_t size, std::size_t alignment, unsigned slack) {
+  static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (block == nullptr) return;
     release(block, [&](const Route& r) {
       if (r.bin == kHugeBin)
-        return size <= r.bytes && (r.bytes - size <= kGranule || (slack != kExact && size >= r.bytes / 2));
+        return size <= r.bytes && (r.bytes - size <= kGranule || (shrunk && size >= r.bytes / 2));
       const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
-      return asked <= r.bin && r.bin <= asked + slack;
+      return asked <= r.bin && (asked == r.bin || (shrunk && size >= r.bytes / 2));
     });
   }
 
@@ -122,10 +122,10 @@ struct Heap {
   static Bin aligned_bin(std::size_t size, std::size_t alignment) {
     if (size > kLongest || alignment > kRegion / 2) return kHugeBin;
     if (size > kMediumMax || alignment > kGranule) {
-      const Bin bin = scan_bin(size > kMediumMax ? size : kMediumMax + 1);
-      return alignment <= kGranule || alignment + size_of_bin(bin) <= kRegion ? bin : kHugeBin;
+      const Bin bin = bin_for(size > kMediumMax ? size : kMediumMax + 1);
+      return alignment <= kGranule || alignment + slot_size(bin) <= kRegion ? bin : kHugeBin;
     }
-    Bin bin = scan_bin(size < alignment ? alignment : size);
+    Bin bin = bin_for(size < alignment ? alignment : size);
     while ((size_of_bin(bin) & (alignment - 1)) != 0) ++bin;
     return bin;
   }

@@ -14,6 +14,9 @@
 
 namespace hz::one_lock {
 
+// A function of its own: it has several callers, and the code is to be small.
+HZ_SLOW inline std::size_t slot_size(Bin bin) { return size_of_bin(bin); }
+
 inline constexpr unsigned kRegionShift = 22;
 inline constexpr std::size_t kRegion = std::size_t{1} << kRegionShift;
 inline constexpr unsigned kGranules = kRegion / kGranule;  // as many as a word has bits
@@ -91,7 +94,7 @@ struct Region : Link {      // of the regions with free granules
   // A span of the class begins in free granules.
   Span& begin(unsigned granule, Bin bin, bool zeroed) {
     Span& span = spans[granule];
-    span.slot_bytes = static_cast<std::uint32_t>(size_of_bin(bin));
+    span.slot_bytes = static_cast<std::uint32_t>(slot_size(bin));
     span.slots = static_cast<std::uint16_t>(span.slot_bytes < kGranule ? kGranule / span.slot_bytes : 1);
     span.used = span.carved = 0;
     span.bin = static_cast<std::uint8_t>(bin);

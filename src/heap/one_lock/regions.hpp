@@ -275,7 +275,7 @@ struct Regions {
   }
 
   static bool begin_span(Hold& hold, Bin bin, std::size_t multiple) {
-    const unsigned count = static_cast<unsigned>((size_of_bin(bin) + kGranule - 1) >> kGranuleShift);
+    const unsigned count = static_cast<unsigned>((slot_size(bin) + kGranule - 1) >> kGranuleShift);
     unsigned rounds = 0;
     for (bool paid = false; with_free_slots[bin].alone();) {  // else another thread freed one meanwhile
       Region* region = with_free(count, multiple);
