@@ -73,6 +73,17 @@ TEST(Learned, SizesThatFillTheirClassKeepIt) {
   });
 }
 
+// 1,040 would not do: of 64 bytes no class below 1,088 keeps it.
+TEST(Learned, AlignedBlocksGetAClassThatKeepsTheirAlignment) {
+  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+    std::vector<void*> blocks;
+    for (std::size_t bytes = 0; bytes < kOfEach; bytes += 1032) blocks.push_back(api::AlignedAlloc(64, 1032));
+    EXPECT_EQ(1152u, api::UsableSize(blocks.front()));
+    EXPECT_EQ(LineLearns() ? 1088u : 1152u, api::UsableSize(blocks.back()));
+    for (void* block : blocks) api::FreeAlignedSized(block, 64, 1032);
+  });
+}
+
 // Blocks of every class, as many spans as a look needs: also of those that no spare class is for.
 TEST(Learned, EveryClassMayGrow) {
   InProcessWith({{"HZ_POLICY", "learn"}}, [] {
