@@ -102,12 +102,16 @@ class SizeClasses {
   HZ_INLINE std::size_t size(Bin bin) const { return size_[bin].get(); }
   HZ_INLINE std::uint32_t reciprocal(Bin bin) const { return reciprocal_[bin].get(); }
 
-  // Gives sizes from the class below up to `size`, a multiple of kMinAlign, the spare class of their
-  // doubling. False if there is none, if it was dealt out before, or if a class of that size exists.
+  // Whether a spare class can have that size: its doubling has one, and no class has it anyway.
+  static constexpr bool may_deal(std::size_t size) {
+    return size > kSpareMin && size <= kFineMax && size % kMinAlign == 0 &&
+           size_of_bin(scan_bin(size)) != size;
+  }
+  // Gives sizes from the class below up to `size` the spare class of their doubling. False if it cannot have
+  // that size, or was dealt out before.
   bool deal(std::size_t size) {
-    if (size <= kSpareMin || size > kFineMax || size % kMinAlign != 0) return false;
+    if (!may_deal(size)) return false;
     const Bin above = scan_bin(size);
-    if (size_of_bin(above) == size) return false;
     const Bin spare = spare_bin(log2_floor(size - 1) - kSpareMinLog);
     bool before = false;
     if (!dealt_[(spare - kFirstSpare) / 9].compare_exchange_strong(before, true, std::memory_order_relaxed))

@@ -298,9 +298,7 @@ struct Boundary {
     Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed);
     Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
-    if constexpr (WatchingPolicy<Policy>) {
-      if (Policy::watches()) Policy::span_acquired(bin);
-    }
+    if (Policy::watches()) Policy::span_acquired(bin);
     return true;
   }
 };

@@ -41,13 +41,9 @@ struct Library {
     if (prints_stats()) Stats<Line>::print_interrupted();
     if (writes_profile()) write_profile();
   }
-  static void write_profile() {
-    if constexpr (WatchingPolicy<typename Line::Policy>)
-      Profile::write_file(Line::Policy::watched(), Line::kName);
-  }
+  static void write_profile() { Profile::write_file(Line::Policy::watched(), Line::kName); }
   static bool writes_profile() {
-    const Options& options = Start<Line>::options;
-    return options.learning == Learning::kObserve && options.profile_said;
+    return Start<Line>::options.learning == Learning::kObserve && Profile::has_file();
   }
   static bool prints_stats() { return Start<Line>::options.stats != StatsFormat::kNone; }
 };

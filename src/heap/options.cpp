@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 
+#include "base/text.hpp"
 #include "os/message.hpp"
 
 namespace hz {
@@ -19,20 +20,6 @@ constexpr unsigned kNoUnit = 64;
 constexpr std::size_t kMostCache = 4 * kGiB;
 constexpr std::size_t kLeastLimit = kMiB;
 constexpr std::size_t kMostLimit = 16384 * kGiB;
-
-// The number that `text` begins with, which is cut off; false if there is none, or it is above `high`.
-bool number(std::string_view& text, std::size_t high, std::size_t& out) {
-  const std::size_t before = text.size();
-  for (out = 0; !text.empty() && text[0] >= '0' && text[0] <= '9' && out <= high; text.remove_prefix(1))
-    out = out * 10 + static_cast<std::size_t>(text[0] - '0');
-  return text.size() != before && out <= high;
-}
-bool parse(std::string_view text, std::size_t low, std::size_t high, std::size_t& out) {
-  std::size_t n = 0;
-  if (!number(text, high, n) || !text.empty() || n < low) return false;
-  out = n;
-  return true;
-}
 
 unsigned shift_of(char unit) {
   const int lower = unit | 0x20;
@@ -99,10 +86,8 @@ bool set_stats_file(Options& o, std::string_view value) {
 bool set_policy(Options& o, std::string_view value) {
   return choose(value, {"frozen", "observe", "learn"}, o.learning);
 }
-bool set_profile(Options& o, std::string_view value) {
-  const bool kept = os::keep_path(os::File::kProfile, value.data(), value.size());
-  o.profile_said |= kept;
-  return kept;
+bool set_profile(Options&, std::string_view value) {
+  return os::keep_path(os::File::kProfile, value.data(), value.size());
 }
 bool set_limit_soft(Options& o, std::string_view value) { return parse_limit(value, o.limit_soft); }
 bool set_limit_hard(Options& o, std::string_view value) { return parse_limit(value, o.limit_hard); }
@@ -137,15 +122,6 @@ HZ_COLD void warn_of_variable(std::string_view name, std::string_view value) {
 }
 
 // --- one after the other
-
-// What stands before the next `end`, which is cut off as well.
-std::string_view cut(std::string_view& text, char end) {
-  std::size_t n = 0;
-  while (n < text.size() && text[n] != end) ++n;
-  const std::string_view before(text.data(), n);
-  text.remove_prefix(n < text.size() ? n + 1 : n);
-  return before;
-}
 
 void apply(Options& o, const Options::Knob& knob, std::string_view value) {
   if (!knob.set(o, value)) warn_of_value(knob, value);

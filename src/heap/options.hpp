@@ -38,7 +38,6 @@ struct Options {
   MemoryLimit limit_hard;
   char preset[24] = {};  // of the line's
   Learning learning = Learning::kFrozen;
-  bool profile_said = false;  // the system knows which file
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "os/message.hpp"
 
 namespace hz {
@@ -24,26 +25,6 @@ std::uint64_t sum_of(std::string_view text) {
   std::uint64_t sum = 0xcbf29ce484222325;
   for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return sum;
-}
-
-std::string_view cut(std::string_view& text, char end) {
-  const std::size_t n = text.find(end);
-  const std::string_view before(text.data(), n == std::string_view::npos ? text.size() : n);
-  text.remove_prefix(n == std::string_view::npos ? text.size() : n + 1);
-  return before;
-}
-
-bool number(std::string_view text, unsigned base, std::uint64_t& out) {
-  out = 0;
-  if (text.empty() || text.size() > 16) return false;
-  for (const char c : text) {
-    const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
-                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
-                                                  : base;
-    if (digit >= base) return false;
-    out = out * base + digit;
-  }
-  return true;
 }
 
 unsigned doubling_of(std::size_t size) { return log2_floor(size - 1) - kSpareMinLog; }
@@ -85,18 +66,19 @@ const char* Profile::parse(std::string_view all) {
     std::string_view line = cut(rest, '\n');
     if (line.size() == length) break;  // cut off
     const std::string_view word = cut(line, ' ');
-    std::uint64_t value = 0;
     if (word == "sum") {
-      if (!number(line, 16, value) || value != sum_of(before) || !rest.empty()) break;
+      os::BasicMessage<16> sum;
+      sum.hex(sum_of(before));
+      if (line != std::string_view(sum.data(), sum.size()) || !rest.empty()) break;
       *this = read;
       return nullptr;
     }
     if (word != "class") continue;
-    if (!number(cut(line, ' '), 10, value) || value <= kSpareMin || value > kFineMax ||
-        value % kMinAlign != 0 || size_of_bin(scan_bin(value)) == value ||
-        read.sizes[doubling_of(value)] != 0)
+    std::size_t size = 0;
+    if (!hz::parse(cut(line, ' '), kSpareMin + 1, kFineMax, size) || !SizeClasses::may_deal(size) ||
+        read.sizes[doubling_of(size)] != 0)
       return "it asks for a class that there cannot be; ignored";
-    read.sizes[doubling_of(value)] = value;
+    read.sizes[doubling_of(size)] = size;
   }
   return "it is damaged; ignored";
 }

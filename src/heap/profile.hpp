@@ -10,6 +10,7 @@
 
 #include "base/size_classes.hpp"
 #include "box/policy/size_watch.hpp"
+#include "os/os.hpp"
 
 namespace hz {
 
@@ -30,6 +31,7 @@ struct Profile {
   // The text stands until the next one is composed, by one thread at a time.
   static std::string_view compose(const SizeWatch& watch, const char* line);
 
+  static bool has_file() { return *os::kept_path(os::File::kProfile) != 0; }
   // Reads the file that the user named and deals its classes out; a warning if it is not to be used.
   static void start_from_file();
   static void warn_of_no_file();  // that the heap observes for nothing

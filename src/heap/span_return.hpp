@@ -132,9 +132,7 @@ struct SpanReturn {
     Source::release(S::global.source, span, false);
     Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanRetired, 1);
-    if constexpr (WatchingPolicy<Policy>) {
-      if (Policy::watches()) Policy::span_retired(bin);
-    }
+    if (Policy::watches()) Policy::span_retired(bin);
   }
 
   // Freed twice, or never handed out.

@@ -74,11 +74,11 @@ struct Start {
 
   // Before there is a block.
   static void apply_learning() {
-    if constexpr (WatchingPolicy<typename Line::Policy>) Line::Policy::set_learning(options.learning);
-    if (options.learning == Learning::kObserve) {
-      if (!options.profile_said) Profile::warn_of_no_file();
-    } else if (options.profile_said) {
-      Profile::start_from_file();
+    Line::Policy::set_learning(options.learning);
+    if (options.learning != Learning::kObserve) {
+      if (Profile::has_file()) Profile::start_from_file();
+    } else if (!Profile::has_file()) {
+      Profile::warn_of_no_file();
     }
   }
 

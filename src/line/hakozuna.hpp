@@ -29,7 +29,7 @@ struct Hakozuna {
   static constexpr std::size_t kThreadBytes = 4 * kKiB + 512;
 
   using Route = ByteTag;
-  using Policy = Learned<Hakozuna, Frozen<Hakozuna>>;
+  using Policy = Learned<Frozen<Hakozuna>>;
   using Front = MagazineBins<Hakozuna>;
   using Exchange = MagazineDepot<Hakozuna>;
   using Pool = BasicSpanPool<false>;

@@ -42,7 +42,7 @@ struct Hz3 {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = FailFast;
-  using Policy = Learned<Hz3, Frozen<Hz3>>;
+  using Policy = Learned<Frozen<Hz3>>;
   using Observe = Counters;
 };
 

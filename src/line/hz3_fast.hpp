@@ -29,7 +29,7 @@ struct Hz3Fast {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = FailFast;
-  using Policy = Learned<Hz3Fast, Frozen<Hz3Fast>>;
+  using Policy = Learned<Frozen<Hz3Fast>>;
   using Observe = Counters;
 };
 

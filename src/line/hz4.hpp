@@ -33,7 +33,7 @@ struct Hz4 {
   static constexpr std::size_t kThreadBytes = 10 * kKiB;
 
   using Route = PageHeader;
-  using Policy = Learned<Hz4, Frozen<Hz4>>;
+  using Policy = Learned<Frozen<Hz4>>;
   using Front = MagazineBins<Hz4>;
   using Exchange = MessageBatch<Hz4>;
   using Pool = BasicSpanPool<false>;

@@ -41,7 +41,7 @@ struct Hz5 {
   };
 
   using Route = Descriptor;
-  using Policy = Learned<Hz5, SizeBands<Hz5>>;
+  using Policy = Learned<SizeBands<Hz5>>;
   using Front = MagazineBins<Hz5>;
   using Exchange = PendingBitmap<Hz5>;
   using Pool = BasicSpanPool<false>;

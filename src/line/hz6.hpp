@@ -34,7 +34,7 @@ struct Hz6 {
   static constexpr std::size_t kThreadBytes = 10 * kKiB;
 
   using Route = Descriptor;
-  using Policy = Learned<Hz6, Frozen<Hz6>>;
+  using Policy = Learned<Frozen<Hz6>>;
   using Front = MagazineBins<Hz6>;
   using Exchange = BoundedTransfer<Hz6>;
   using Pool = BasicSpanPool<false>;

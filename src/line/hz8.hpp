@@ -35,7 +35,7 @@ struct Hz8 {
       {.name = "large_direct", .thread_cache = 32 * kMiB, .retain = 200, .floor = 32 * kMiB}};
 
   using Route = Descriptor;
-  using Policy = Learned<Hz8, Frozen<Hz8>>;
+  using Policy = Learned<Frozen<Hz8>>;
   using Front = MagazineBins<Hz8>;
   using Exchange = PendingBitmap<Hz8>;
   using Pool = BasicSpanPool<false>;

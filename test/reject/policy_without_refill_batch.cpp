@@ -13,6 +13,12 @@ struct Box {
   static unsigned refill_batch(Bin, unsigned);
 #endif
   static unsigned flush_batch(Bin, unsigned);
+  static void set_learning(Learning);
+  static bool watches();
+  static void refilled(std::size_t, unsigned);
+  static void span_acquired(Bin);
+  static void span_retired(Bin);
+  static const SizeWatch& watched();
 };
 
 static_assert(PolicyContract<Box>);

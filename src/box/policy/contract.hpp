@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: which capacities and batch sizes do the slow paths use? Asked at refill and flush, never by the hot
-// path.
+// Role: which capacities and batch sizes do the slow paths use, and which size deserves a class of its own?
+// Asked and told at refill and flush, never by the hot path. A box is Learned around one of the rules
+// (frozen.hpp, size_bands.hpp) for the former.
 #pragma once
 
 #include <concepts>
 
-#include "base/size_classes.hpp"
+#include "box/policy/size_watch.hpp"
 
 namespace hz {
 
@@ -20,21 +21,19 @@ struct BandBytes {
 enum class Learning : std::uint8_t { kFrozen, kObserve, kLearn };
 
 template <class P>
-concept PolicyContract = requires(Bin bin, unsigned capacity) {
+concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, Learning learning) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
   { P::max_capacity(bin) } -> std::same_as<unsigned>;             // never more
   { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full
   { P::refill_batch(bin, capacity) } -> std::same_as<unsigned>;   // at least 1
   { P::flush_batch(bin, capacity) } -> std::same_as<unsigned>;
-};
-
-// A policy that may want to be told what happens at the boundary, by any thread; asked first whether it does.
-template <class P>
-concept WatchingPolicy = PolicyContract<P> && requires(Bin bin, std::size_t size, unsigned slots) {
+  // What happens at the boundary is told, by any thread, while the policy watches.
+  { P::set_learning(learning) } -> std::same_as<void>;  // once, when the heap opens
   { P::watches() } -> std::same_as<bool>;
-  { P::refilled(size, slots) } -> std::same_as<void>;  // so many, when one for that size was missing
-  { P::span_acquired(bin) } -> std::same_as<void>;     // with no lock of the pool's or the source's held
-  { P::span_retired(bin) } -> std::same_as<void>;      // likewise
+  { P::refilled(size, capacity) } -> std::same_as<void>;  // so many slots, when one for that size was missing
+  { P::span_acquired(bin) } -> std::same_as<void>;        // with no lock of the pool's or the source's held
+  { P::span_retired(bin) } -> std::same_as<void>;         // likewise
+  { P::watched() } -> std::same_as<const SizeWatch&>;     // for a profile
 };
 
 }  // namespace hz

@@ -7,11 +7,10 @@
 #pragma once
 
 #include "box/policy/contract.hpp"
-#include "box/policy/size_watch.hpp"
 
 namespace hz {
 
-template <class Line, class Rules>
+template <class Rules>
 struct Learned : Rules {
   // Once, when the heap opens.
   static void set_learning(Learning learning) {
