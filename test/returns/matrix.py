@@ -20,11 +20,12 @@ THREADS = ("none", "helper", "joined", "parked", "ended", "busy")
 BURSTS = (1, 2, 10)
 BLOCKS = ("100", "1000", "10000", "1M", "mixed")
 CIRCUMSTANCES = ("default", "no-background", "no-membarrier", "no-clone")
-BURST_MIB = 64
+BURST_MIB = 48
 
 BOUND_KIB = 4 * 1024
-# Threads that never cross again keep what they freed last for other owners, where nobody can take it from them: as much
-# as README's limits say: 24 MiB as a rule, 35 seen. (The C library: 52 to 66 MiB, of blocks of 10,000 bytes and more 1 to 3.)
+# Threads that never cross again keep what they freed last for other owners, where nobody can take it from them: as
+# much as README's limits say, 24 MiB as a rule, 35 seen. (The C library: 43 to 56 MiB, of blocks of 10,000 bytes and
+# more 1 to 5.)
 OWNED_LINES = ("hz3", "hz3-fast", "hz4", "hz5", "hz6", "hz8")
 OWNED_PARKED_KIB = 40 * 1024
 
