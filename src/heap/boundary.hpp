@@ -10,7 +10,8 @@
 //   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
 
-#include "heap/adaptive.hpp"
+#include "heap/capacities.hpp"
+#include "heap/discard.hpp"
 
 namespace hz {
 
@@ -20,7 +21,7 @@ struct Boundary {
   using Spans = SpanReturn<Line>;
   using Transfer = TransferCache<Line>;
   using R = Reclaim<Line>;
-  using A = Adaptive<Line>;
+  using C = Capacities<Line>;
   using Thread = typename S::Thread;
   using Route = typename Line::Route;
   using Front = typename Line::Front;
@@ -43,8 +44,8 @@ struct Boundary {
     if (swap(t, bin)) {
       if (void* slot = popped(t, bin)) return slot;
     }
-    A::grow_capacity(t, bin);
-    A::look_at_one(t, bin);
+    C::grow(t, bin);
+    C::look_at_one(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
     Bundle bundle = Front::space(t.front, bin, want);
     Exchange::recall(t.exchange, bin, want, bundle);
@@ -148,8 +149,8 @@ struct Boundary {
 
  private:
   static void make_room(Thread& t, Bin bin) {
-    A::grow_capacity(t, bin);
-    A::look_at_one(t, bin);
+    C::grow(t, bin);
+    C::look_at_one(t, bin);
     if (!give_magazine(t, bin)) {
       const unsigned capacity = Front::capacity(t.front, bin);
       const unsigned count = Front::count(t.front, bin);
@@ -295,6 +296,7 @@ struct Boundary {
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {
     const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.force = reclaimed});
     if (run.at == 0) return false;
+    if (run.zeroed && Policy::watches() && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
     Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed);
     Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanAcquired, 1);

@@ -167,7 +167,8 @@ struct Heap {
     Threads<Line>::collect_leftovers();
     Revocation<Line>::revoke_others();
     Entered here;
-    return Reclaim<Line>::reclaim(here.thread(), pad) != 0;
+    const std::size_t purged = Reclaim<Line>::reclaim(here.thread(), pad);
+    return purged + Discard<Line>::all(here.thread()) != 0;
   }
 
  private:

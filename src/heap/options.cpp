@@ -86,6 +86,23 @@ bool set_stats_file(Options& o, std::string_view value) {
 bool set_policy(Options& o, std::string_view value) {
   return choose(value, {"frozen", "observe", "learn"}, o.learning);
 }
+bool set_bound(std::string_view value, std::size_t low, std::size_t high, unsigned& out) {
+  std::size_t n = 0;
+  const bool is = parse(value, low, high, n);
+  if (is) out = static_cast<unsigned>(n);
+  return is;
+}
+bool set_learn_classes(Options& o, std::string_view value) {
+  return set_bound(value, 0, kSpares, o.cap.classes);
+}
+bool set_learn_cache(Options& o, std::string_view value) {
+  return parse_size(value, 1, kMostCache, o.cap.cache);
+}
+bool set_learn_retain(Options& o, std::string_view value) {
+  return set_bound(value, 100, 1000, o.cap.retain);
+}
+bool set_learn_looks(Options& o, std::string_view value) { return set_bound(value, 0, 4096, o.cap.looks); }
+bool set_learn_busy(Options& o, std::string_view value) { return set_bound(value, 0, 1024, o.cap.busy); }
 bool set_profile(Options&, std::string_view value) {
   return os::keep_path(os::File::kProfile, value.data(), value.size());
 }
@@ -173,12 +190,12 @@ Options Options::read() {
   return options;
 }
 
-HZ_COLD void Options::warn_of_preset(const char* line, const char* preset) {
+HZ_COLD void Options::warn_of_preset(const char* line) const {
   os::Message message;
   message.text("hz: warning: line ").text(line).text(" has no preset ").text(preset).text("\n").send();
 }
 
-constexpr Options::Knob Options::kKnobs[12] = {
+constexpr Options::Knob Options::kKnobs[17] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "where the statistics line goes instead of stderr", set_stats_file},
@@ -202,6 +219,19 @@ constexpr Options::Knob Options::kKnobs[12] = {
      set_policy},
     {"size_profile", "HZ_PROFILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "what an observing heap writes when the process exits, and what any other starts from", set_profile},
+    {"learn_classes", "HZ_LEARN_CLASSES", "0 to 5", "spare size classes that a learning heap may deal out",
+     set_learn_classes},
+    {"learn_cache", "HZ_LEARN_CACHE", "1 to 4G",
+     "bytes that the bins of a thread may hold in any case while a learning heap finds it calm",
+     set_learn_cache},
+    {"learn_retain", "HZ_LEARN_RETAIN", "100 to 1000",
+     "as HZ_RETAIN, while a learning heap finds the process calm", set_learn_retain},
+    {"learn_looks", "HZ_LEARN_LOOKS", "0 to 4096",
+     "spans that a calm learning heap looks through for free pages whenever it maps a new one",
+     set_learn_looks},
+    {"learn_busy", "HZ_LEARN_BUSY", "0 to 1024",
+     "1024ths of its time that a thread has to spend in the allocator's slow paths to be given more memory",
+     set_learn_busy},
 };
 
 }  // namespace hz

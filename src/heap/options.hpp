@@ -24,6 +24,13 @@ struct Preset {
   BandBytes bins = {};
 };
 
+template <class Presets>
+const Preset* preset_among(const Presets& presets, std::string_view name) {
+  for (const Preset& one : presets)
+    if (name == one.name) return &one;
+  return nullptr;
+}
+
 enum class StatsFormat : std::uint8_t { kNone, kText, kJson };
 
 struct Options {
@@ -38,6 +45,7 @@ struct Options {
   MemoryLimit limit_hard;
   char preset[24] = {};  // of the line's
   Learning learning = Learning::kFrozen;
+  Cap cap;
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -46,24 +54,11 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, std::string_view value);
   };
-  static const Knob kKnobs[12];
+  static const Knob kKnobs[17];
 
   static Options read();
 
-  // What the user chose of what the line offers; nullptr: nothing, after a warning if the line has no such
-  // preset.
-  template <class Presets>
-  const Preset* preset_among(const Presets& presets, const char* line) const {
-    if (preset[0] == 0) return nullptr;
-    for (const Preset& one : presets) {
-      if (std::string_view(one.name) == preset) return &one;
-    }
-    warn_of_preset(line, preset);
-    return nullptr;
-  }
-
- private:
-  static void warn_of_preset(const char* line, const char* preset);
+  void warn_of_preset(const char* line) const;  // that it has none of the name that the user said
 };
 
 }  // namespace hz

@@ -11,6 +11,7 @@
 // it. There, memory goes back as it is freed (Boundary::give_up_if_emptied, box/retain).
 #pragma once
 
+#include "heap/discard.hpp"
 #include "heap/revoke.hpp"
 
 namespace hz {
@@ -21,6 +22,7 @@ struct Purger {
   using Thread = typename S::Thread;
   using Hold = typename S::Hold;
   using Crossing = typename S::Crossing;
+  using Policy = typename Line::Policy;
   using Retain = typename Line::Retain;
   using Background = typename Line::Background;
   using Source = typename Line::Source;
@@ -32,6 +34,7 @@ struct Purger {
   }
 
  private:
+  static constexpr std::size_t kDiscardedPerTick = 1024;  // granules
   static constexpr unsigned kRevokedPerTick = 16;  // bounds the time for which no thread can begin or end
 
   // Without a lock; what is free in spans does not count.
@@ -100,6 +103,7 @@ struct Purger {
   // `purger_state`, which a fork waits for.
   static bool tidy(bool idle) {
     Thread& t = S::purger_state;
+    if (Policy::watches()) S::set_bounds(os::microseconds());  // threads that stand still tell nothing
     Retain::rest(S::global.retain, idle);
     const Unneeded unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source), idle);
     if (Line::Exchange::something_waits(S::shelves.exchange)) {
@@ -110,6 +114,10 @@ struct Purger {
       trim(t);
     }
     const bool purged = purge(t, dirty_to_keep(t, unneeded.dirty));
+    if (Policy::watches() && Policy::looks() != 0) {
+      const Crossing crossing(t);
+      Discard<Line>::some(t, kDiscardedPerTick);
+    }
     return idle && !purged && Retain::at_rest(S::global.retain);
   }
 

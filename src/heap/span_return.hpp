@@ -81,11 +81,13 @@ struct SpanReturn {
 
   static std::size_t purge(Thread& t, std::size_t keep, std::size_t most) {
     const std::size_t purged = Source::purge(S::global.source, keep, most);
-    if (purged != 0) {
-      Observe::count(t.observe, Event::kPurge, 1);
-      Observe::count(t.observe, Event::kPurgedBytes, purged);
-    }
+    count_purge(t, purged);
     return purged;
+  }
+  static void count_purge(Thread& t, std::size_t bytes) {
+    if (bytes == 0) return;
+    Observe::count(t.observe, Event::kPurge, 1);
+    Observe::count(t.observe, Event::kPurgedBytes, bytes);
   }
   // Whether, with so many bytes more, more would be dirty than may. What others free is dirty at once, and
   // told later: whoever says yes has looked.
@@ -102,6 +104,16 @@ struct SpanReturn {
     const bool last = !Retain::has_purger(S::global.retain) && Retain::emptied(t.retain);
     const std::size_t most = last ? SIZE_MAX : least > kPurgedAtOnce ? least : kPurgedAtOnce;
     Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain, t.retain), most));
+  }
+
+  // A span of which the pool has all slots goes back to the source.
+  static void retire(Thread& t, Bin bin, std::uintptr_t span) {
+    if (const void* slot = Guard::retire(span, bin)) Faults<Line>::note(Fault::kDoubleFree, slot, bin);
+    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
+    Source::release(S::global.source, span, false);
+    Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
+    Observe::count(t.observe, Event::kSpanRetired, 1);
+    if (Policy::watches()) Policy::span_retired(bin);
   }
 
   // Whether a slot of the class lies there; any pointer may be asked about.
@@ -124,15 +136,6 @@ struct SpanReturn {
       span = next;
     }
     for (unsigned i = 0; i < given.rejected; ++i) note_wrong(bin, slots[i]);
-  }
-
-  static void retire(Thread& t, Bin bin, std::uintptr_t span) {
-    if (const void* slot = Guard::retire(span, bin)) Faults<Line>::note(Fault::kDoubleFree, slot, bin);
-    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
-    Source::release(S::global.source, span, false);
-    Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
-    Observe::count(t.observe, Event::kSpanRetired, 1);
-    if (Policy::watches()) Policy::span_retired(bin);
   }
 
   // Freed twice, or never handed out.

@@ -74,7 +74,7 @@ struct Start {
 
   // Before there is a block.
   static void apply_learning() {
-    Line::Policy::set_learning(options.learning);
+    Line::Policy::set_learning(options.learning, options.cap);
     if (options.learning != Learning::kObserve) {
       if (Profile::has_file()) Profile::start_from_file();
     } else if (!Profile::has_file()) {
@@ -82,15 +82,26 @@ struct Start {
     }
   }
 
+  // One of the line's, or of those that every line has, which a heap that learns takes as a rule to go by.
   static void apply_preset() {
-    typename S::Global& g = S::global;
-    const Preset* const preset = options.preset_among(kPresets, Line::kName);
-    if (preset == nullptr) return;
-    if (options.thread_cache == 0) g.thread_budget.store(preset->thread_cache, std::memory_order_relaxed);
-    Line::Retain::set(g.retain,
-                      {.percent = options.retain == 0 ? preset->retain : 0, .floor = preset->floor});
-    if constexpr (kBounded) Line::Policy::set(preset->bins);
+    const std::string_view name = options.preset;
+    if (name.empty()) return;
+    if (const Preset* const own = preset_among(kPresets, name)) return set(*own);
+    if (options.learning == Learning::kLearn && Line::Policy::fix(name)) return;
+    if (const Preset* const common = preset_among(kCommon, name)) return set(*common);
+    options.warn_of_preset(Line::kName);
   }
+  static void set(const Preset& preset) {
+    typename S::Global& g = S::global;
+    if (options.thread_cache == 0) g.thread_budget.store(preset.thread_cache, std::memory_order_relaxed);
+    Line::Retain::set(g.retain, {.percent = options.retain == 0 ? preset.retain : 0, .floor = preset.floor});
+    if constexpr (kBounded) Line::Policy::set(preset.bins);
+  }
+  static constexpr Preset kCommon[] = {
+      {.name = "balanced", .thread_cache = 0, .retain = 0, .floor = RetainSettings::kUsual},
+      {.name = "fast", .thread_cache = Line::kThreadCacheMost, .retain = 200, .floor = 16 * kMiB},
+      {.name = "small", .thread_cache = 256 * kKiB, .retain = 105, .floor = kMiB},
+      {.name = "remote", .thread_cache = kMiB, .retain = 200, .floor = 32 * kMiB}};
   static constexpr auto kPresets = [] {
     if constexpr (requires { Line::kPresets; })
       return std::to_array(Line::kPresets);

@@ -155,15 +155,11 @@ struct State {
     typename Line::Guard::PerThread guard;
     typename Line::Exchange::PerThread exchange;
     [[no_unique_address]] typename Line::Observe::PerThread observe;
+    typename Line::Policy::PerThread policy;
 
     os::Lock lock;  // held by whoever crosses the boundary with this state
     bool alive = false;
     unsigned owner = 0;
-    unsigned denied = 0, victim = 0;  // see Adaptive::grow_capacity
-    Bin looked_at = 0;                // see Adaptive::look_at_one
-    std::uint16_t seen[kBins] = {};
-    std::size_t budget = Line::kThreadCacheBytes;  // see Adaptive::adapt_budget
-    std::uint64_t budget_set_at = 0;
     unsigned given_batches = 0;      // see TransferCache::put
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
     bool hidden = false;             // it sees `empty` since it emptied itself
@@ -216,7 +212,8 @@ struct State {
     std::atomic<bool> open{false};
     std::atomic<bool> counting{false};
     std::atomic<unsigned> trim_cursor{0};
-    std::atomic<std::size_t> thread_budget{0};  // what the user said; 0: see Adaptive::thread_budget
+    std::atomic<std::size_t> discard_cursor{0};  // granule
+    std::atomic<std::size_t> thread_budget{0};   // what the user said; 0: nothing
     unsigned exit_key = 0;
     bool has_exit_key = false;
     bool forked = false;  // this process is the child of one that had a heap
@@ -278,10 +275,13 @@ struct State {
   // nobody could fold later.
   class Crossing {
    public:
-    explicit Crossing(Thread& t) : thread_(t), hold_(t.lock) {
+    explicit Crossing(Thread& t) : thread_(t), began_(Line::Policy::watches() ? begin() : 0), hold_(t.lock) {
       Line::Retain::enter(global.retain, t.retain, sharers());
     }
-    ~Crossing() { Line::Retain::leave(global.retain, thread_.retain, sharers()); }
+    ~Crossing() {
+      Line::Retain::leave(global.retain, thread_.retain, sharers());
+      if (HZ_UNLIKELY(began_ != 0)) end();
+    }
     Crossing(const Crossing&) = delete;
     Crossing& operator=(const Crossing&) = delete;
 
@@ -290,9 +290,30 @@ struct State {
       const bool may_wait = global.aided.load(std::memory_order_relaxed) && thread_.local.peek() != nullptr;
       return may_wait ? global.thread_count.load(std::memory_order_relaxed) : 1;
     }
+    // Where the policy learns: when a crossing by a thread's own begins, if its time is asked for.
+    HZ_COLD std::uint64_t begin() const {
+      const bool own = thread_.local.peek() == &tls && !tls.forking;
+      return own && Line::Policy::is_timed(thread_.policy) ? os::microseconds() : 0;
+    }
+    HZ_COLD void end() const {
+      const std::uint64_t now = os::microseconds();
+      if (Line::Policy::crossed(thread_.policy, began_, now)) set_bounds(now);
+    }
     Thread& thread_;
+    const std::uint64_t began_;  // microseconds; 0: nobody asks
     const Hold hold_;
   };
+
+  // What the policy lets the process hold from now on.
+  static void set_bounds(std::uint64_t now) {
+    const Bounds bounds = Line::Policy::bounds(now);
+    Line::Retain::bound(global.retain, bounds.percent, bounds.floor, bounds.follows);
+    if (!Line::Policy::round_is_over(now)) return;
+    const std::size_t idle =
+        Line::Retain::idle_bytes(global.retain, global.huge_bytes.load(std::memory_order_relaxed)) +
+        Line::Source::dirty_bytes(global.source);
+    Line::Policy::end_round({.idle = idle, .out = Line::Retain::out_bytes(global.retain)});
+  }
 };
 
 }  // namespace hz

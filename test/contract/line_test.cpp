@@ -425,7 +425,7 @@ TYPED_TEST(CacheContract, AThreadThatCrossesOftenMayCacheMore) {
     do {
       for (void*& block : blocks) block = Heap::malloc(1 + random() % (16 * hz::kKiB));
       for (void* block : blocks) Heap::free(block);
-      budget = hz::State<TypeParam>::tls.heap->budget;
+      budget = hz::State<TypeParam>::tls.heap->policy.budget;
     } while (budget < TypeParam::kThreadCacheMost &&
              std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
     EXPECT_EQ(TypeParam::kThreadCacheMost, budget);

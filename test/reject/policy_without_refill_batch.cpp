@@ -6,6 +6,7 @@
 using namespace hz;
 
 struct Box {
+  struct PerThread {};
   static unsigned first_capacity(Bin);
   static unsigned max_capacity(Bin);
   static unsigned next_capacity(Bin, unsigned);
@@ -13,12 +14,27 @@ struct Box {
   static unsigned refill_batch(Bin, unsigned);
 #endif
   static unsigned flush_batch(Bin, unsigned);
-  static void set_learning(Learning);
+  static std::size_t budget(const PerThread&, const Allowance&);
+  static Denial denied(PerThread&);
+  static void denied_often(PerThread&, std::uint64_t);
+  static Bin next_to_give(PerThread&);
+  static Bin next_to_look_at(PerThread&);
+  static bool is_unused(PerThread&, Bin, std::uint16_t);
+  static bool is_over(const PerThread&, std::size_t);
+  static void set_learning(Learning, const Cap&);
   static bool watches();
   static void refilled(std::size_t, unsigned);
   static void span_acquired(Bin);
   static void span_retired(Bin);
+  static bool is_timed(PerThread&);
+  static bool crossed(PerThread&, std::uint64_t, std::uint64_t);
+  static Bounds bounds(std::uint64_t);
+  static bool round_is_over(std::uint64_t);
+  static void end_round(const Beyond&);
+  static unsigned looks();
   static const SizeWatch& watched();
+  static Decisions decisions();
+  static bool fix(std::string_view);
 };
 
 static_assert(PolicyContract<Box>);

@@ -17,6 +17,8 @@ struct Box {
   static Given give(Global&, Bin, void**, unsigned);
   static std::uintptr_t next_emptied(const Global&, std::uintptr_t);
   static unsigned sift(Global&, Bin, void**, unsigned);
+  static FreePages claim_pages(Global&, std::size_t);
+  static std::uintptr_t settle_pages(Global&, const FreePages&);
 #ifdef HZ_COMPLETE
   static Bin bin_at(const Global&, std::uintptr_t, std::uintptr_t);
 #endif

@@ -9,6 +9,7 @@ struct Box {
   struct Global {};
   struct PerThread {};
   static void set(Global&, const RetainSettings&);
+  static void bound(Global&, unsigned, std::size_t, bool);
   static void set_purger(Global&, bool);
   static bool has_purger(const Global&);
   static void slots_out(PerThread&, std::size_t);
@@ -38,6 +39,7 @@ struct Box {
   static bool sparse(const Global&, std::size_t);
   static bool may_spread(const PerThread&, std::size_t);
   static std::size_t out_bytes(const Global&);
+  static std::size_t idle_bytes(const Global&, std::size_t);
   static std::size_t waiting_bytes(const Global&);
   static std::size_t peak_bytes(const Global&);
 };

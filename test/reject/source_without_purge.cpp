@@ -25,6 +25,7 @@ struct Box {
   static bool has_room(Global&, std::size_t);
   static std::size_t thread_share(const Global&);
   static std::size_t reached_bytes(Global&);
+  static Rows rows_from(Global&, std::size_t, std::size_t);
   static bool answers(Global&, unsigned);
 #ifdef HZ_COMPLETE
   static std::size_t purge(Global&, std::size_t, std::size_t);

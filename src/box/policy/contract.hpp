@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: which capacities and batch sizes do the slow paths use, and which size deserves a class of its own?
-// Asked and told at refill and flush, never by the hot path. A box is Learned around one of the rules
-// (frozen.hpp, size_bands.hpp) for the former.
+// Role: every number that follows what the program does. Which capacities and batch sizes do the slow paths
+// use, how much may a thread cache, how much may the process retain, which size deserves a class of its own?
+// Told of refills, flushes, spans and times at the boundary, never of an operation of the hot path. A box is
+// Learned around one of the rules (frozen.hpp, size_bands.hpp) for the former.
 #pragma once
 
 #include <concepts>
+#include <string_view>
 
 #include "box/policy/size_watch.hpp"
 
@@ -20,20 +22,84 @@ struct BandBytes {
 // What a policy may do with what it sees: nothing, note it for a profile, or act on it.
 enum class Learning : std::uint8_t { kFrozen, kObserve, kLearn };
 
+// CAP: what a policy that learns may do at most, and from when on. Each can be set: HZ_LEARN_CLASSES and so
+// on.
+struct Cap {
+  unsigned classes = kSpares;      // spare classes that it may deal out
+  std::size_t cache = 256 * kKiB;  // bytes that a calm thread may cache in any case
+  unsigned retain = 105;           // per cent of live bytes that a calm process may hold
+  unsigned looks = 32;             // granules that it looks at for free pages, for each new span
+  unsigned busy = 24;              // a thread is, from so many 1024ths of its time at the boundary on
+};
+
+// What else bounds a thread's cache.
+struct Allowance {
+  std::size_t asked = 0;                // bytes, by the user; 0: nothing
+  std::size_t share = ~std::size_t{0};  // of a small container
+  bool aided = true;                    // there is somebody who can take the cache back
+  std::size_t most_lately = 0;          // bytes that the thread had
+};
+
+// What follows when a bin is not given a larger capacity, for the thread's budget is spent.
+enum class Denial : std::uint8_t { kStays, kOneGives, kOneGivesAtThatTime };  // the last: denied_often(), too
+
+// What a policy sets for the process; each is no more than the user, the line and its retention say.
+struct Bounds {
+  unsigned percent = ~0U;               // of live bytes may be held
+  std::size_t floor = ~std::size_t{0};  // free bytes that may stay in any case
+  bool follows = true;                  // slots may wait for as much as there recently was
+  unsigned looks = 0;                   // granules looked at for free pages when memory is mapped for a span
+};
+
+// Bytes that were had for slots and that the program does not have, and all that are out of spans.
+struct Beyond {
+  std::size_t idle = 0, out = 0;
+};
+
+// What a policy came to so far.
+struct Decisions {
+  bool tight = false;       // the process is held tight
+  unsigned turns = 0;       // times that this changed
+  const char* preset = "";  // in force, of those that it rates
+  unsigned moves = 0;       // times that another preset took over
+};
+
 template <class P>
-concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, Learning learning) {
+concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, Learning learning,
+                                  const Cap& cap, typename P::PerThread& t, const typename P::PerThread& seen,
+                                  const Allowance& allowance, std::uint64_t microseconds,
+                                  std::uint16_t fingerprint, const Beyond& beyond, std::string_view name) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
   { P::max_capacity(bin) } -> std::same_as<unsigned>;             // never more
   { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full
   { P::refill_batch(bin, capacity) } -> std::same_as<unsigned>;   // at least 1
   { P::flush_batch(bin, capacity) } -> std::same_as<unsigned>;
+  // Of a thread, with its lock. All zero bytes would do for a new one, but for its budget.
+  { P::budget(seen, allowance) } -> std::same_as<std::size_t>;  // what its bins' capacities may sum up to
+  { P::denied(t) } -> std::same_as<Denial>;
+  { P::denied_often(t, microseconds) } -> std::same_as<void>;  // at that time
+  { P::next_to_give(t) } -> std::same_as<Bin>;                 // 0 and what has no capacity is passed over
+  { P::next_to_look_at(t) } -> std::same_as<Bin>;
+  // Has it not moved since the last look, so that it is to give up half?
+  { P::is_unused(t, bin, fingerprint) } -> std::same_as<bool>;
+  { P::is_over(seen, size) } -> std::same_as<bool>;  // the capacities' sum is more than it should come to be
   // What happens at the boundary is told, by any thread, while the policy watches.
-  { P::set_learning(learning) } -> std::same_as<void>;  // once, when the heap opens
+  { P::set_learning(learning, cap) } -> std::same_as<void>;  // once, when the heap opens
   { P::watches() } -> std::same_as<bool>;
   { P::refilled(size, capacity) } -> std::same_as<void>;  // so many slots, when one for that size was missing
   { P::span_acquired(bin) } -> std::same_as<void>;        // with no lock of the pool's or the source's held
   { P::span_retired(bin) } -> std::same_as<void>;         // likewise
-  { P::watched() } -> std::same_as<const SizeWatch&>;     // for a profile
+  { P::is_timed(t) } -> std::same_as<bool>;  // of a crossing that begins: its times are asked for
+  // From when to when; a window of time ended: bounds are to be set again, and a round may be over
+  { P::crossed(t, microseconds, microseconds) } -> std::same_as<bool>;
+  { P::bounds(microseconds) } -> std::same_as<Bounds>;
+  { P::round_is_over(microseconds) } -> std::same_as<bool>;  // to one caller: end_round() has to follow
+  { P::end_round(beyond) } -> std::same_as<void>;
+  { P::looks() } -> std::same_as<unsigned>;  // granules to look at for free pages, for each new span; 0: none
+  { P::watched() } -> std::same_as<const SizeWatch&>;  // for a profile
+  { P::decisions() } -> std::same_as<Decisions>;
+  // Of the presets that it tries, the one of that name is in force from now on. False: there is none
+  { P::fix(name) } -> std::same_as<bool>;
 };
 
 }  // namespace hz

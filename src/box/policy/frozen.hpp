@@ -3,15 +3,15 @@
 // Fixed rules: a bin starts with one page of slots, at most sixteen, or 32 lines if slots share lines of the
 // cache: each of sixteen threads may be given one. It doubles each time that it runs empty or full, up to a
 // bound in bytes and in slots; half of it moves at a time. (Slow start as in tcmalloc: who hardly uses a
-// class caches little of it.)
+// class caches little of it.) The budget of them all is that of cache_budget.hpp.
 #pragma once
 
-#include "box/policy/contract.hpp"
+#include "box/policy/cache_budget.hpp"
 
 namespace hz {
 
 template <class Line>
-struct Frozen {
+struct Frozen : CacheBudget<Line> {
   static constexpr std::size_t kFirstSlots = 16;
   static constexpr std::size_t kFirstLines = 32;  // of slots that share one; 0: they start as all others
 

@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A policy that can watch its program: the capacities of `Rules`, and on demand (HZ_POLICY) a look at the
-// sizes that the program asks for. `observe` notes what a spare class would save, for the profile that is
-// written when the process exits; `learn` deals it out. While neither is on, an event is not told: one load
-// at each crossing. Used by all lines of boxes.
+// A policy that can watch its program: the capacities and budgets of `Rules`, and on demand (HZ_POLICY) a
+// look at what the program asks for and how much of its time passes at the boundary. `observe` notes what it
+// would do, for the profile that is written when the process exits. `learn` does it: deals out spare classes,
+// gives memory to who spends time at the boundary and holds others tight, and tries presets. While neither is
+// on, an event is not told: one load at each crossing. Used by all lines of boxes.
 #pragma once
 
 #include "box/policy/contract.hpp"
+#include "box/policy/rating.hpp"
+#include "box/policy/tempo.hpp"
 
 namespace hz {
 
 template <class Rules>
 struct Learned : Rules {
+  struct PerThread : Rules::PerThread {
+    Tempo::Thread tempo;
+  };
+
+  static std::size_t budget(const PerThread& t, const Allowance& a) {
+    const std::size_t budget = Rules::budget(t, a);
+    const std::size_t least = limit(t);
+    return a.asked != 0 || budget < least ? budget : least;
+  }
+  static bool is_over(const PerThread& t, std::size_t bytes) { return bytes > limit(t); }
+
   // Once, when the heap opens.
-  static void set_learning(Learning learning) {
+  static void set_learning(Learning learning, const Cap& bounds) {
+    cap = bounds;
+    tempo.set_busy(bounds.busy);
     observes.set(learning != Learning::kFrozen);
     learns.set(learning == Learning::kLearn);
   }
@@ -23,15 +39,79 @@ struct Learned : Rules {
   static void span_acquired(Bin bin) {
     if (!watch.acquired(bin) || !learns.get()) return;
     const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
-    if (choice.size == 0 || !classes.deal(choice.size)) watch.forget_half(bin);
+    if (choice.size == 0 || classes.dealt() >= cap.classes || !classes.deal(choice.size))
+      watch.forget_half(bin);
   }
   static void span_retired(Bin bin) { watch.retired(bin); }
 
+  static bool is_timed(PerThread& t) { return Tempo::is_timed(t.tempo); }
+  static bool crossed(PerThread& t, std::uint64_t begin, std::uint64_t end) {
+    return tempo.crossed(t.tempo, begin, end);
+  }
+  static Bounds bounds(std::uint64_t now) {
+    const bool is_tight = learns.get() && tempo.is_tight(now);
+    if (tight.exchange(is_tight, std::memory_order_relaxed) != is_tight)
+      turns.fetch_add(1, std::memory_order_relaxed);
+    if (!is_tight) return {};
+    return {.percent = cap.retain, .floor = kTightFloor, .follows = false};
+  }
+  static unsigned looks() { return tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
+
+  static bool round_is_over(std::uint64_t now) {
+    if (!learns.get() || rating_taken.exchange(true, std::memory_order_acquire)) return false;
+    const bool lost = rating.is_lost(tempo.spent_so_far().share());
+    if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, spent)) return true;
+    rating_taken.store(false, std::memory_order_release);
+    return false;
+  }
+  static void end_round(const Beyond& beyond) {
+    tempo.choose(rating.round(cost_of(spent, beyond)));
+    rating_taken.store(false, std::memory_order_release);
+  }
+  // A preset's name: it is in force from now on. False: there is none.
+  static bool fix(std::string_view name) {
+    for (unsigned i = 0; i < Tempo::kPresetCount; ++i) {
+      if (name != Tempo::kPresets[i].name) continue;
+      rating.fix(i);
+      tempo.choose(i);
+      return true;
+    }
+    return false;
+  }
+
   static const SizeWatch& watched() { return watch; }
+  static Decisions decisions() {
+    return {.tight = tight.load(std::memory_order_relaxed),
+            .turns = turns.load(std::memory_order_relaxed),
+            .preset = tempo.preset().name,
+            .moves = rating.moves()};
+  }
 
  private:
+  // A thousandth of a thread's time is worth as much as kBytesForTime thousandths of memory.
+  static constexpr unsigned kBytesForTime = 8;
+  static constexpr std::size_t kTightFloor =
+      kMiB;  // free bytes that may stay in a process that is held tight
+
+  static unsigned cost_of(const Tempo::Spent& spent, const Beyond& beyond) {
+    const std::size_t held = beyond.idle + beyond.out;
+    const std::size_t idle = held == 0 ? 0 : beyond.idle / kKiB * Tempo::kAll / (held / kKiB + 1);
+    return spent.share() + static_cast<unsigned>(idle) / kBytesForTime;
+  }
+  static std::size_t limit(const PerThread& t) {
+    if (!learns.get() || t.tempo.halvings == 0) return ~std::size_t{0};
+    return cap.cache << (Tempo::kMostHalvings - t.tempo.halvings);
+  }
+
   static inline constinit OnceWord<bool> observes{false}, learns{false};
+  static inline constinit Cap cap;  // written once
   static inline constinit SizeWatch watch;
+  static inline constinit Tempo tempo;
+  static inline constinit std::atomic<bool> tight{false}, rating_taken{false};
+  static inline constinit std::atomic<unsigned> turns{0};
+  // Of who has taken the rating.
+  static inline constinit Rating rating;
+  static inline constinit Tempo::Spent spent;
 };
 
 }  // namespace hz

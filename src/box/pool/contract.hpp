@@ -68,10 +68,17 @@ struct Given {
   unsigned rejected = 0;       // slots that were free there already, or were never handed out
 };
 
+// Pages of a span into which no slot reaches that is out: a bit each.
+struct FreePages {
+  std::uintptr_t span = 0;  // 0: there are none
+  Bin bin = 0;
+  unsigned pages = 0;
+};
+
 template <class P>
 concept PoolContract = requires(typename P::Global& g, const typename P::Global& seen, Bin bin,
                                 unsigned owner, void** slots, unsigned want, std::uintptr_t span,
-                                const Taken& taken, bool zeroed) {
+                                const Taken& taken, bool zeroed, const FreePages& pages) {
   { P::kMostOwners } -> std::convertible_to<unsigned>;  // that it tells apart
   { P::kWholePages } -> std::convertible_to<bool>;      // slots below a page are carved by whole pages
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
@@ -88,6 +95,12 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   { P::sift(g, bin, slots, want) } -> std::same_as<unsigned>;
   // After one in `Given`; 0: that was the last
   { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;
+  // Of the span in a row; those whose memory went already and that no slot was taken from since do not count.
+  // Until they are settled nobody gets a slot of the span.
+  { P::claim_pages(g, span) } -> std::same_as<FreePages>;
+  // Those of them that are named have no memory now. The span, if it is empty: no longer the pool's, to be
+  // retired
+  { P::settle_pages(g, pages) } -> std::same_as<std::uintptr_t>;
   { P::bin_at(g, span, span) } -> std::same_as<Bin>;  // span, address: of the slot there, 0 if none
 };
 

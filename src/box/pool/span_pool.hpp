@@ -8,9 +8,11 @@
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
 //   free == number of bits in the bitmap      a bit: the slot is free and here
-//   in the list of its shelf  <=>  free > 0 or carved < slots
+//   in the list of its shelf  <=>  (free > 0 or carved < slots) and not claimed
 //   a span's shelf changes with the locks of both shelves held
-//   free == carved            =>  nobody holds a slot: the span leaves the pool
+//   free == carved            =>  nobody holds a slot: the span leaves the pool, or is claimed
+//   a bit in `absent`         =>  the page has no memory: it was never touched, or was discarded, and no slot
+//                                 that reaches into it was handed out since
 #pragma once
 
 #include <atomic>
@@ -22,23 +24,26 @@
 
 namespace hz {
 
-// kPages: slots are carved by whole pages, for a route that knows pages.
-template <bool kPages>
+// kByPages: slots are carved by whole pages, for a route that knows pages.
+template <bool kByPages>
 struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, free;
     std::uint32_t owner;
-    std::uint8_t bin;
-    std::atomic<std::uint8_t> shard;  // read without a lock, to find the shelf
-    bool listed, zeroed;
+    std::uint16_t absent;           // a bit a page
+    std::atomic<std::uint8_t> bin;  // read without a lock, to find the shelf; so is shard
+    std::atomic<std::uint8_t> shard;
+    bool listed, zeroed, claimed;
   };
 
   static constexpr std::uint32_t kMostOwners = 1U << 22;  // as many as there can be threads
   static constexpr unsigned kShards = 16;                 // on machines with more processors some share one
-  static constexpr bool kWholePages = kPages;
+  static constexpr bool kWholePages = kByPages;
   static_assert(kBins <= (1U << 8));
-  static_assert(sizeof(Span) == 20);
+  static_assert(sizeof(Span) == 24);
+  static constexpr unsigned kPages = kGranule >> kPageShift, kAllPages = (1U << kPages) - 1;
+  static_assert(kPages <= 16, "a bit for each in `absent`");
 
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4, kOwnLooks = 16;
@@ -74,14 +79,15 @@ struct BasicSpanPool {
     const os::Guarded hold(g.shards[here].of_bin[bin].lock);
     const std::uint32_t row = row_of(g, span);
     clear(g.spans[row]);
-    g.spans[row].bin = static_cast<std::uint8_t>(bin);
-    g.spans[row].owner = owner;
     set_shard(g.spans[row], here);
+    set_bin(g.spans[row], bin);
+    g.spans[row].owner = owner;
     g.spans[row].zeroed = zeroed;
+    g.spans[row].absent = zeroed ? static_cast<std::uint16_t>(kAllPages) : 0;
     link(g, row);
   }
 
-  // At least one slot. At most `want`, but with kPages a page is always carved whole.
+  // At least one slot. At most `want`, but with kByPages a page is always carved whole.
   static Taken take(Global& g, Bin bin, unsigned owner, void** out, unsigned want, bool anybodys) {
     const unsigned here = this_shard(g);
     Shelf& own = g.shards[here].of_bin[bin];
@@ -125,13 +131,13 @@ struct BasicSpanPool {
         const std::uint32_t row = row_of(g, address(some[i]));
         Span& span = g.spans[row];
         ++given.kept;
-        if (++span.free == span.carved) {
+        if (++span.free == span.carved && !span.claimed) {
           if (span.listed) unlink(g, row);
           remove(g, row);
           span.next = emptied;
           emptied = row;
         } else {
-          if (!span.listed) link(g, row);
+          if (!span.listed && !span.claimed) link(g, row);
           check(g, row);
         }
       }
@@ -159,6 +165,37 @@ struct BasicSpanPool {
     return good;
   }
 
+  static FreePages claim_pages(Global& g, std::size_t row) {
+    FreePages claimed;
+    Span& span = g.spans[row];
+    const Bin bin = bin_of(span);
+    if (bin == 0 || is_large(bin)) return claimed;
+    with_shelf(g, span, bin, [&] {
+      const auto number = static_cast<std::uint32_t>(row);
+      if (bin_of(span) != bin || !span.listed || span.carved == 0) return;
+      for (unsigned page = 0; page < kPages; ++page)
+        if (is_free(g, number, page)) claimed.pages |= 1U << page;
+      if (claimed.pages == 0) return;
+      claimed.span = at(g, number);
+      claimed.bin = bin;
+      span.claimed = true;
+      unlink(g, number);
+    });
+    return claimed;
+  }
+  static std::uintptr_t settle_pages(Global& g, const FreePages& claimed) {
+    const std::uint32_t row = row_of(g, claimed.span);
+    Span& span = g.spans[row];
+    bool emptied = false;
+    with_shelf(g, span, claimed.bin, [&] {
+      span.claimed = false;
+      span.absent = static_cast<std::uint16_t>(span.absent | claimed.pages);
+      emptied = span.free == span.carved;
+      emptied ? remove(g, row) : link(g, row);
+    });
+    return emptied ? claimed.span : 0;
+  }
+
   // In a child that another thread's change was cut off in: the classes whose locks were held count their
   // slots again. `for_each_row` visits all granules that were ever used.
   template <class ForEachRow>
@@ -173,14 +210,14 @@ struct BasicSpanPool {
     }
     if (!any) return;
     for_each_row([&](std::size_t row) {
-      if (cut[g.spans[row].bin]) count_again(g, static_cast<std::uint32_t>(row));
+      if (cut[bin_of(g.spans[row])]) count_again(g, static_cast<std::uint32_t>(row));
     });
   }
 
   // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
     const volatile Span& span = g.spans[row_of(g, start)];
-    const Bin bin = span.bin;
+    const Bin bin = span.bin.load(std::memory_order_relaxed);
     return at - start < span.carved * bin_size(bin) ? bin : 0;
   }
 
@@ -205,8 +242,34 @@ struct BasicSpanPool {
     const Place place = place_of(g, bin, slot);
     const Span& span = g.spans[place.row];
     std::uint64_t& word = g.bits.word(place.row, place.index / 64);
-    if (span.bin != bin || place.index >= span.carved || (word & place.bit()) != 0) return false;
+    if (bin_of(span) != bin || place.index >= span.carved || (word & place.bit()) != 0) return false;
     word |= place.bit();
+    return true;
+  }
+
+  // With the lock of the shelf of a span of that class, which may be on its way to another one.
+  static void with_shelf(Global& g, const Span& span, Bin bin, auto visit) {
+    for (;;) {
+      const unsigned shard = shard_of(span);
+      const os::Guarded hold(g.shards[shard].of_bin[bin].lock);
+      if (shard_of(span) == shard) return visit();
+    }
+  }
+  // The slots that reach into a page.
+  static unsigned first_slot(Bin bin, unsigned page) {
+    return static_cast<unsigned>((std::size_t{page} << kPageShift) / bin_size(bin));
+  }
+  static unsigned last_slot(Bin bin, unsigned page) {
+    const auto last = static_cast<unsigned>(((std::size_t{page} << kPageShift) + kPage - 1) / bin_size(bin));
+    return last < bin_slots(bin) ? last : bin_slots(bin) - 1U;
+  }
+  // None of them is out; and there is memory.
+  static bool is_free(Global& g, std::uint32_t row, unsigned page) {
+    const Span& span = g.spans[row];
+    const Bin bin = bin_of(span);
+    if ((span.absent >> page & 1) != 0) return false;
+    for (unsigned i = first_slot(bin, page); i <= last_slot(bin, page) && i < span.carved; ++i)
+      if ((g.bits.word(row, i / 64) >> (i % 64) & 1) == 0) return false;
     return true;
   }
 
@@ -222,7 +285,13 @@ struct BasicSpanPool {
   static void set_shard(Span& span, unsigned shard) {
     span.shard.store(static_cast<std::uint8_t>(shard), std::memory_order_relaxed);
   }
-  static Shelf& shelf_of(Global& g, const Span& span) { return g.shards[shard_of(span)].of_bin[span.bin]; }
+  static Shelf& shelf_of(Global& g, const Span& span) {
+    return g.shards[shard_of(span)].of_bin[bin_of(span)];
+  }
+  static Bin bin_of(const Span& span) { return span.bin.load(std::memory_order_relaxed); }
+  static void set_bin(Span& span, Bin bin) {
+    span.bin.store(static_cast<std::uint8_t>(bin), std::memory_order_relaxed);
+  }
   static std::uint32_t first(const Shelf& shelf) { return shelf.first.load(std::memory_order_relaxed); }
   static void set_first(Shelf& shelf, std::uint32_t row) {
     shelf.first.store(row, std::memory_order_relaxed);
@@ -232,8 +301,9 @@ struct BasicSpanPool {
     span.next = span.previous = 0;
     span.carved = span.free = 0;
     span.owner = 0;
-    span.bin = 0;
-    span.listed = span.zeroed = false;
+    span.absent = 0;
+    set_bin(span, 0);
+    span.listed = span.zeroed = span.claimed = false;
   }
 
   // Slots of one class, those of each shelf together, with its lock. A slot that is out holds its span, which
@@ -264,7 +334,7 @@ struct BasicSpanPool {
     return 0;
   }
 
-  static bool may_give(const Span& span) { return span.free != 0 || span.carved != bin_slots(span.bin); }
+  static bool may_give(const Span& span) { return span.free != 0 || span.carved != bin_slots(bin_of(span)); }
 
   // With the lock of the span's shelf, on which it may have come without being in the list yet.
   static Taken take_from(Global& g, std::uint32_t row, unsigned owner, void** out, unsigned want) {
@@ -278,10 +348,10 @@ struct BasicSpanPool {
     } else {
       carve(span, taken, want);
     }
-    taken.end = span.carved * bin_size(span.bin);
+    taken.end = span.carved * bin_size(bin_of(span));
     if (rebind) {
       taken.first_page = 0;
-      taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(span.bin) >> kPageShift) + 1;
+      taken.pages = static_cast<unsigned>((span.carved - 1) * bin_size(bin_of(span)) >> kPageShift) + 1;
     }
     if (span.listed && !may_give(span)) unlink(g, row);
     if (!span.listed && may_give(span)) link(g, row);
@@ -291,7 +361,7 @@ struct BasicSpanPool {
 
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];
-    const std::size_t size = bin_size(span.bin);
+    const std::size_t size = bin_size(bin_of(span));
     taken.slots = want < span.free ? want : span.free;
     span.free = static_cast<std::uint16_t>(span.free - taken.slots);
     unsigned left = taken.slots;
@@ -302,10 +372,22 @@ struct BasicSpanPool {
         out[--left] = pointer(taken.span + index * size);
       }
     }
+    if (HZ_UNLIKELY(span.absent != 0))
+      for (unsigned i = 0; i < taken.slots; ++i) touched(span, address(out[i]) - taken.span, size);
+  }
+  // Slots that are about to be handed out lie there.
+  static void touched(Span& span, std::size_t begin, std::size_t bytes) {
+    span.absent = static_cast<std::uint16_t>(span.absent & ~pages_of(begin, bytes));
+  }
+  // A bit for each page from there.
+  static unsigned pages_of(std::size_t begin, std::size_t bytes) {
+    const unsigned first = static_cast<unsigned>(begin >> kPageShift);
+    const unsigned end = static_cast<unsigned>((begin + bytes - 1) >> kPageShift) + 1;
+    return kAllPages >> (kPages - (end < kPages ? end : kPages)) & ~0U << first;
   }
 
   static void carve(Span& span, Taken& taken, unsigned want) {
-    const std::size_t size = bin_size(span.bin);
+    const std::size_t size = bin_size(bin_of(span));
     const unsigned begin = span.carved;
     const unsigned end = carve_end(span, want);
     taken.begin = begin;
@@ -315,16 +397,17 @@ struct BasicSpanPool {
     taken.pages = static_cast<unsigned>((end - 1) * size >> kPageShift) + 1 - taken.first_page;
     taken.fresh = true;
     taken.zeroed = span.zeroed;
+    touched(span, begin * size, (end - begin) * size);
   }
 
-  // With kPages, slots below a page are carved by whole pages, so that every slot which starts in a page
+  // With kByPages, slots below a page are carved by whole pages, so that every slot which starts in a page
   // known to the route has been handed out. Larger ones one by one while the memory is untouched: the user
   // may never touch it.
   static unsigned carve_end(const Span& span, unsigned want) {
-    const std::size_t size = bin_size(span.bin);
-    const unsigned slots = bin_slots(span.bin);
+    const std::size_t size = bin_size(bin_of(span));
+    const unsigned slots = bin_slots(bin_of(span));
     std::size_t end = span.carved + (size >= kPage && span.zeroed ? 1U : want);
-    if (kPages && size < kPage) {
+    if (kByPages && size < kPage) {
       const std::size_t begin_bytes = span.carved * size;
       const std::size_t whole = (begin_bytes + want * size) & ~(kPage - 1);
       const std::size_t bytes = whole > begin_bytes ? whole : align_up(begin_bytes + 1, kPage);
@@ -338,7 +421,7 @@ struct BasicSpanPool {
   }
 
   static unsigned bits_of(Global& g, std::uint32_t row) {
-    const unsigned words = (bin_slots(g.spans[row].bin) + 63U) / 64;
+    const unsigned words = (bin_slots(bin_of(g.spans[row])) + 63U) / 64;
     unsigned bits = 0;
     for (unsigned w = 0; w < words; ++w)
       bits += static_cast<unsigned>(__builtin_popcountll(g.bits.word(row, w)));
@@ -355,8 +438,8 @@ struct BasicSpanPool {
     if constexpr (kDebug) {
       const Span& span = g.spans[row];
       hz::check(bits_of(g, row) == span.free && span.free <= span.carved &&
-                span.carved <= bin_slots(span.bin));
-      hz::check(span.listed == may_give(span));
+                span.carved <= bin_slots(bin_of(span)));
+      hz::check(span.listed == (may_give(span) && !span.claimed));
     }
   }
 

@@ -28,6 +28,9 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
                                   std::size_t bytes, unsigned sharers, bool yes,
                                   const RetainSettings& settings) {
   { R::set(g, settings) } -> std::same_as<void>;
+  // By the policy, at any time: no more per cent, no larger floor; and whether slots may wait for as much as
+  // there recently was
+  { R::bound(g, sharers, bytes, yes) } -> std::same_as<void>;
   { R::set_purger(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
   { R::has_purger(seen) } -> std::same_as<bool>;
   // By a thread, with its own part of the books.
@@ -63,6 +66,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   // May a thread have a span of its own although others' have free slots? Likewise
   { R::may_spread(own, bytes) } -> std::same_as<bool>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
+  // Of spans and bins, what the program does not have; so many of what is out are no slots of spans
+  { R::idle_bytes(seen, bytes) } -> std::same_as<std::size_t>;
   { R::waiting_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
 };

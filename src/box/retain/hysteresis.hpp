@@ -96,6 +96,8 @@ struct BasicHysteresis : Footprint {
     // Settings, and what seldom changes: every crossing reads them.
     alignas(kCacheLine) std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
     std::atomic<std::size_t> floor{Footprint::kFloor}, alone_floor{Footprint::kAloneFloor};
+    std::atomic<std::size_t> most_percent{~std::size_t{0}}, most_floor{~std::size_t{0}};  // the policy's
+    std::atomic<bool> waits{true};                   // slots wait for what there recently was, too
     std::atomic<std::size_t> largest{0};             // block that was freed
     std::atomic<bool> has_purger{false};             // at work
     std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
@@ -162,6 +164,13 @@ struct BasicHysteresis : Footprint {
     g.alone_floor.store(s.floor, std::memory_order_relaxed);
   }
 
+  static void bound(Global& g, unsigned percent, std::size_t floor, bool follows) {
+    if (g.most_percent.load(std::memory_order_relaxed) == percent) return;
+    g.most_percent.store(percent, std::memory_order_relaxed);
+    g.most_floor.store(floor, std::memory_order_relaxed);
+    g.waits.store(follows, std::memory_order_relaxed);
+  }
+
   static void rest(Global& g, bool idle) {
     idle ? turn(g, g.high.load(std::memory_order_relaxed)) : turn_in_time(g, os::milliseconds());
   }
@@ -171,10 +180,10 @@ struct BasicHysteresis : Footprint {
     if (empties_itself(g, t)) return false;  // nobody would put it back
     const std::size_t waiting = waiting_bytes(t);
     const bool few = waiting > kFreelyWaiting && (slot <= kSmall || !has_purger(g));
-    return waiting <= spare(g, t) / (few ? 16 : 2);
+    return waiting <= spare_for_waiting(g, t) / (few ? 16 : 2);
   }
   static bool must_go(const Global& g, const PerThread& t) {
-    return waiting_bytes(t) > spare(g, t) || empties_itself(g, t);
+    return waiting_bytes(t) > spare_for_waiting(g, t) || empties_itself(g, t);
   }
   static std::size_t dirty_limit(const Global& g, const PerThread& t) {
     const std::size_t all = spare(g, t);
@@ -236,6 +245,12 @@ struct BasicHysteresis : Footprint {
     return spans <= slots + slots / kSpread + kSpreadFreely;
   }
 
+  static std::size_t idle_bytes(const Global& g, std::size_t elsewhere) {
+    const std::size_t out = out_bytes(g), spans = sum(g.spans.load(std::memory_order_relaxed), 0);
+    const std::size_t slots = out > elsewhere ? out - elsewhere : 0;
+    return waiting_bytes(g) + sum(g.bins.load(std::memory_order_relaxed), 0) +
+           (spans > slots ? spans - slots : 0);
+  }
   static std::size_t out_bytes(const Global& g) { return sum(g.out.load(std::memory_order_relaxed), 0); }
   static std::size_t waiting_bytes(const Global& g) {
     return sum(g.waiting.load(std::memory_order_relaxed), 0);
@@ -310,14 +325,22 @@ struct BasicHysteresis : Footprint {
     const std::size_t now = live(t);
     return now > t.seen.recent ? now : t.seen.recent;
   }
-  static std::size_t spare(const Global& g, const PerThread& t) {
+  static std::size_t spare(const Global& g, const PerThread& t) { return spare(g, t, t.seen.follows); }
+  static std::size_t spare_for_waiting(const Global& g, const PerThread& t) {
+    return spare(g, t, t.seen.follows && g.waits.load(std::memory_order_relaxed));
+  }
+  static std::size_t spare(const Global& g, const PerThread& t, bool follows) {
     const std::size_t now = live(t);
-    const std::size_t from = t.seen.follows ? recent(t) : now;
-    const std::size_t allowed = from / 100 * g.percent.load(std::memory_order_relaxed);
+    const std::size_t from = follows ? recent(t) : now;
+    const std::size_t allowed = from / 100 * least_of(g.percent, g.most_percent);
     return floor(g, t) + (allowed > now ? allowed - now : 0);
   }
+  static std::size_t least_of(const std::atomic<std::size_t>& one, const std::atomic<std::size_t>& other) {
+    const std::size_t a = one.load(std::memory_order_relaxed), b = other.load(std::memory_order_relaxed);
+    return a < b ? a : b;
+  }
   static std::size_t floor(const Global& g, const PerThread& t) {
-    if (has_purger(g)) return g.floor.load(std::memory_order_relaxed);
+    if (has_purger(g)) return least_of(g.floor, g.most_floor);
     const std::size_t largest = g.largest.load(std::memory_order_relaxed);
     return g.alone_floor.load(std::memory_order_relaxed) +
            Footprint::kBlocks * (largest > t.largest ? largest : t.largest);

@@ -143,6 +143,17 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return g.reached << kGranuleShift;
   }
+  static Rows rows_from(Global& g, std::size_t row, std::size_t most) {
+    const os::Guarded hold(g.lock);
+    Rows rows;
+    for (unsigned i = 0; i < g.plan.stretches(); ++i) {
+      const AddressPlan::Stretch& s = g.plan.stretch(i);
+      if (s.top <= row || (rows.begin != rows.end && s.begin >= rows.begin)) continue;
+      rows.begin = std::max<std::size_t>(s.begin, row);
+      rows.end = std::min<std::size_t>(s.top, rows.begin + most);
+    }
+    return rows;
+  }
   static bool answers(Global& g, unsigned milliseconds) {
     if (!g.lock.lock_within(milliseconds)) return false;
     return g.lock.unlock(), true;

@@ -15,6 +15,11 @@ struct Run {
   bool zeroed = false;    // reads as zero
 };
 
+// Granules in a row, by number, from the first one to before the end. None: both are 0.
+struct Rows {
+  std::size_t begin = 0, end = 0;
+};
+
 // What the user says about memory: bytes, or per cent of what the process may use; 0 of both: no limit.
 struct MemoryLimit {
   std::size_t bytes = 0;
@@ -70,7 +75,9 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::has_room(g, bytes) } -> std::same_as<bool>;    // with so much more it is within every limit
   // What a thread may cache in this container at most
   { S::thread_share(seen) } -> std::same_as<std::size_t>;
-  { S::reached_bytes(g) } -> std::same_as<std::size_t>;   // of the arena, so far
+  { S::reached_bytes(g) } -> std::same_as<std::size_t>;  // of the arena, so far
+  // From that number on, so many that are or were in use, at most; the tables reach there
+  { S::rows_from(g, granules, granules) } -> std::same_as<Rows>;
   { S::answers(g, milliseconds) } -> std::same_as<bool>;  // within that time, also to who may hold its lock
   // Keep so much dirty, purge so much; what was purged
   { S::purge(g, bytes, bytes) } -> std::same_as<std::size_t>;

@@ -196,9 +196,11 @@ struct Heap {
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     if (options.report_only)
       FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
-    if (const Preset* preset = options.preset_among(Line::kPresets, Line::kName)) {
+    if (const Preset* preset = preset_among(Line::kPresets, options.preset)) {
       retain = preset->retain;
       floor = preset->floor;
+    } else if (options.preset[0] != 0) {
+      options.warn_of_preset(Line::kName);
     }
     if (options.retain != 0) retain = options.retain;
     Regions::open(options.limit_soft, options.limit_hard);

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much of its time does a program spend at the boundary? More cache and more retention can save no more
+// than that (Amdahl's law), so memory is given to threads and processes that would gain by it, and taken from
+// those that would not. Fed by a policy that learns with the times of one crossing in kTimed; a few additions
+// each. The same times in the same order give the same answers.
+//
+//   a thread    at the end of each window: busy from `cache_from` on, then it may cache what it likes;
+//               below `calm_below` its limit is halved, down to `least_cache`
+//   the process roomy once a thread was busy from `roomy_from` on, tight when none was for kCalm
+//
+// Shares are of the clock on the wall: who sleeps, or waits for a processor, looks calmer than he is.
+#pragma once
+
+#include <atomic>
+
+#include "base/plain_word.hpp"
+#include "base/units.hpp"
+
+namespace hz {
+
+class Tempo {
+ public:
+  static constexpr unsigned kTimed = 4;
+  static constexpr std::uint64_t kWindow = 4096, kCalm = 65536, kRound = 131072;  // microseconds
+  static constexpr unsigned kAll = 1024;                                          // shares are parts of it
+  static constexpr unsigned kNever = ~0U / kAll;
+  // One window counts for a kMemory-th, and no more than that share; one crossing for no more than that time:
+  // who was put off a processor, or gave pages back, is not busy.
+  static constexpr unsigned kMemory = 4, kMostOfOne = 64;
+  static constexpr std::uint64_t kLongest = 64;  // microseconds
+
+  // Shares of time at which memory is given and taken, in eighths of what the bounds call busy.
+  struct Preset {
+    const char* name;
+    unsigned roomy_from, cache_from, calm_below;
+  };
+  static constexpr Preset kPresets[] = {
+      {"balanced", 8, 8, 3},
+      {"fast", 0, 0, 0},                  // never less than a frozen heap
+      {"small", kNever, kNever, kNever},  // never more than the least
+      {"remote", 3, 16, 8},               // what waits for others is worth more than what threads have
+  };
+  static constexpr unsigned kPresetCount = sizeof kPresets / sizeof *kPresets;
+
+  // A thread's part. All zero: it has done nothing.
+  struct Thread {
+    std::uint64_t began = 0;   // the window
+    std::uint32_t inside = 0;  // microseconds of it at the boundary, of all crossings
+    std::uint32_t crossings = 0;
+    unsigned share = 0;     // of late
+    unsigned halvings = 0;  // of its limit; 0: it has none
+  };
+  static constexpr unsigned kMostHalvings = 5;
+
+  // What all threads together spent since the round began; microseconds.
+  struct Spent {
+    std::uint64_t inside = 0, all = 0;
+    unsigned share() const { return all == 0 ? 0 : static_cast<unsigned>(inside * kAll / all); }
+  };
+
+  void set_busy(unsigned share) { busy_.set(share); }  // once, before the first crossing
+
+  static bool is_timed(Thread& t) { return ++t.crossings % kTimed == 0; }
+
+  // A timed crossing is over: whether that ended a window.
+  bool crossed(Thread& t, std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t spent = end - begin;
+    t.inside += static_cast<std::uint32_t>(spent < kLongest ? spent : kLongest) * kTimed;
+    if (t.began == 0) t.began = begin;
+    const std::uint64_t all = end - t.began;
+    if (all < kWindow) return false;
+    const std::uint64_t inside = t.inside < all ? t.inside : all;
+    end_window(t, static_cast<unsigned>(inside * kAll / all), end);
+    inside_.fetch_add(inside, std::memory_order_relaxed);
+    all_.fetch_add(all, std::memory_order_relaxed);
+    t.began = end;
+    t.inside = 0;
+    return true;
+  }
+  // Whether memory is scarce by choice. Asked by the purger, too, for threads that do not cross.
+  bool is_tight(std::uint64_t now) {
+    const Preset& p = preset();
+    if (p.roomy_from == 0) return false;
+    const std::uint64_t at = busy_at_.load(std::memory_order_relaxed);
+    if (at == 0) busy_at_.store(now, std::memory_order_relaxed);
+    return at != 0 && now > at && now - at > kCalm;
+  }
+
+  const Preset& preset() const { return kPresets[preset_.load(std::memory_order_relaxed)]; }
+  void choose(unsigned preset) { preset_.store(preset, std::memory_order_relaxed); }
+
+  Spent spent_so_far() const {
+    return {inside_.load(std::memory_order_relaxed), all_.load(std::memory_order_relaxed)};
+  }
+  // One caller is told that a round is over, and what was spent in it.
+  bool ends_round(std::uint64_t now, std::uint64_t length, Spent& spent) {
+    std::uint64_t began = round_began_.load(std::memory_order_relaxed);
+    if (began != 0 && now - began < length) return false;
+    if (!round_began_.compare_exchange_strong(began, now, std::memory_order_relaxed)) return false;
+    spent.inside = inside_.exchange(0, std::memory_order_relaxed);
+    spent.all = all_.exchange(0, std::memory_order_relaxed);
+    return began != 0;
+  }
+
+ private:
+  unsigned from(unsigned eighths) const { return eighths * busy_.get() / 8; }
+  void end_window(Thread& t, unsigned share, std::uint64_t now) {
+    const Preset& p = preset();
+    t.share = ((kMemory - 1) * t.share + (share < kMostOfOne ? share : kMostOfOne)) / kMemory;
+    if (t.share >= from(p.roomy_from)) busy_at_.store(now, std::memory_order_relaxed);
+    if (t.share >= from(p.cache_from)) {
+      t.halvings = 0;
+    } else if (t.share < from(p.calm_below) && t.halvings < kMostHalvings) {
+      ++t.halvings;
+    }
+  }
+
+  OnceWord<unsigned> busy_{24};
+  std::atomic<unsigned> preset_{0};
+  std::atomic<std::uint64_t> busy_at_{0}, round_began_{0};  // microseconds; 0: never
+  std::atomic<std::uint64_t> inside_{0}, all_{0};           // of the round
+};
+
+}  // namespace hz

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The capacities of a thread's bins: does what the policy decides about them. Called by boundary.hpp at each
+// refill and flush, with the thread's lock held; a few comparisons as a rule.
+#pragma once
+
+#include "heap/reclaim.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Capacities {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using Front = typename Line::Front;
+  using Source = typename Line::Source;
+  using Retain = typename Line::Retain;
+  using Policy = typename Line::Policy;
+
+  // Of a bin that ran empty or full.
+  static void grow(Thread& t, Bin bin) {
+    const unsigned capacity = Front::capacity(t.front, bin);
+    const unsigned next =
+        Front::admissible(capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity));
+    if (next <= capacity) return;
+    if (t.capacity_bytes + (next - capacity) * bin_size(bin) <= Policy::budget(t.policy, allowance(t))) {
+      Front::set_capacity(t.front, bin, next);
+      const std::size_t more = (Front::capacity(t.front, bin) - capacity) * bin_size(bin);
+      t.capacity_bytes += more;
+      Retain::bins_grown(t.retain, more);
+      return;
+    }
+    const Denial denial = Policy::denied(t.policy);
+    if (denial == Denial::kStays) return;
+    if (denial == Denial::kOneGivesAtThatTime) Policy::denied_often(t.policy, os::microseconds());
+    one_gives(t, bin);
+  }
+
+  // At a crossing for a bin that caches: one in turn gives up half, if it is not used.
+  static void look_at_one(Thread& t, Bin except) {
+    if (Front::capacity(t.front, except) == 0)
+      return;  // a size that never fits would make all others look idle
+    const Bin bin = Policy::next_to_look_at(t.policy);
+    if (bin != except && Front::count(t.front, bin) != 0 &&
+        (Policy::is_unused(t.policy, bin, Front::fingerprint(t.front, bin)) ||
+         Policy::is_over(t.policy, t.capacity_bytes)))
+      shrink(t, bin);
+    Policy::is_unused(t.policy, bin, Front::fingerprint(t.front, bin));  // as it is now
+  }
+
+ private:
+  static Allowance allowance(const Thread& t) {
+    return {.asked = S::global.thread_budget.load(std::memory_order_relaxed),
+            .share = Source::thread_share(S::global.source),
+            .aided = S::global.aided.load(std::memory_order_relaxed),
+            .most_lately = t.lately.most()};
+  }
+
+  static void one_gives(Thread& t, Bin except) {
+    for (unsigned looked = 0; looked < kBins; ++looked) {
+      const Bin bin = Policy::next_to_give(t.policy);
+      if (bin == except || Front::capacity(t.front, bin) == 0) continue;
+      return shrink(t, bin);
+    }
+  }
+  static void shrink(Thread& t, Bin bin) {
+    const unsigned capacity = Front::capacity(t.front, bin);
+    Front::set_capacity(t.front, bin, capacity / 2);
+    const unsigned less = Front::capacity(t.front, bin);
+    t.capacity_bytes -= (capacity - less) * bin_size(bin);
+    Retain::bins_shrunk(t.retain, (capacity - less) * bin_size(bin));
+    const unsigned count = Front::count(t.front, bin);
+    if (count > less) Reclaim<Line>::drain(t, bin, count - less, false);
+  }
+};
+
+}  // namespace hz

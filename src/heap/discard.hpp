@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Discarding: pages of a span into which no slot reaches that is out go back to the system, although the span
+// is in use. A span that a few slots hold open costs their pages then, and not 64 KiB. Called by the boundary
+// when memory would be mapped for a new span, by the purger's ticks and by trim, with the thread's lock held;
+// costs a look at a bitmap for each span, and a system call for each run of pages. Source of the idea:
+// PartitionAlloc's "discard unused system pages".
+//
+// Not where free slots carry marks: a page that comes back reads as zero, and would look written to.
+#pragma once
+
+#include "heap/span_return.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Discard {
+  using S = State<Line>;
+  using Thread = typename S::Thread;
+  using Pool = typename Line::Pool;
+  using Source = typename Line::Source;
+
+  static constexpr bool kPossible = !Line::Guard::kMarks;
+
+  // Looks at the next so many granules of the arena, in turn; how many bytes went.
+  static std::size_t some(Thread& t, std::size_t granules) {
+    if (!possible()) return 0;
+    std::atomic<std::size_t>& cursor = S::global.discard_cursor;
+    const Rows rows = Source::rows_from(S::global.source, cursor.load(std::memory_order_relaxed), granules);
+    const bool last = rows.end - rows.begin < granules;  // or nearly: it grows meanwhile
+    cursor.store(last ? 0 : rows.end, std::memory_order_relaxed);
+    return among(t, rows);
+  }
+  // Looks at all of them.
+  static std::size_t all(Thread& t) {
+    constexpr std::size_t kAtOnce = 1024;
+    if (!possible()) return 0;
+    std::size_t bytes = 0, from = 0;
+    for (Rows rows; rows = Source::rows_from(S::global.source, from, kAtOnce), rows.begin != rows.end;
+         from = rows.end)
+      bytes += among(t, rows);
+    return bytes;
+  }
+
+ private:
+  static bool possible() { return kPossible && os::page_bytes() == kPage; }
+
+  static std::size_t among(Thread& t, Rows rows) {
+    std::size_t bytes = 0;
+    for (std::size_t row = rows.begin; row < rows.end; ++row) {
+      FreePages claimed = Pool::claim_pages(S::shelves.pool, row);
+      if (claimed.span == 0) continue;
+      claimed.pages = discarded(claimed);
+      bytes += static_cast<unsigned>(__builtin_popcount(claimed.pages)) * kPage;
+      if (const std::uintptr_t emptied = Pool::settle_pages(S::shelves.pool, claimed))
+        SpanReturn<Line>::retire(t, claimed.bin, emptied);
+    }
+    SpanReturn<Line>::count_purge(t, bytes);
+    return bytes;
+  }
+
+  // Run by run; those that the system took.
+  static unsigned discarded(const FreePages& claimed) {
+    unsigned done = 0;
+    for (unsigned left = claimed.pages; left != 0;) {
+      const auto first = static_cast<unsigned>(__builtin_ctz(left));
+      const auto count = static_cast<unsigned>(__builtin_ctz(~(left >> first)));
+      const unsigned run = ((1U << count) - 1) << first;
+      if (os::purge(pointer(claimed.span + first * kPage), count * kPage)) done |= run;
+      left &= ~run;
+    }
+    return done;
+  }
+};
+
+}  // namespace hz
