@@ -15,8 +15,19 @@
 
 namespace hz_test {
 
-using PolicyBoxes = ::testing::Types<hz::Frozen<hz::Hz3>, hz::Frozen<hz::Hz3Fast>, hz::Frozen<hz::Hakozuna>,
-                                     hz::Frozen<hz::Hz4>, hz::SizeBands<hz::Hz5>, hz::Frozen<hz::Hz6>,
-                                     hz::Frozen<hz::Hz8>, hz::Hakozuna::Policy, hz::Hz5::Policy>;
+// Of a line that nobody has a heap of.
+struct PolicyOf : hz::Hakozuna {
+  using Line = PolicyOf;
+};
+struct Learning : hz::Learned<hz::Frozen<PolicyOf>> {
+  using Line = PolicyOf;
+};
+struct LearningInBands : hz::Learned<hz::SizeBands<PolicyOf>> {
+  using Line = PolicyOf;
+};
+
+using PolicyBoxes = ::testing::Types<hz::Hz3::Policy, hz::Hz3Fast::Policy, hz::Hakozuna::Policy,
+                                     hz::Hz4::Policy, hz::Hz5::Policy, hz::Hz6::Policy, hz::Hz8::Policy>;
+using LearningPolicies = ::testing::Types<Learning, LearningInBands>;
 
 }  // namespace hz_test

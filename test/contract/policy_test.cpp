@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <set>
+
 #include "contract/policy_boxes.hpp"
 
 namespace hz_test {
@@ -39,6 +43,112 @@ TYPED_TEST(PolicyContract, CapacityStartsGrowsAndStops) {
     EXPECT_EQ(capacity, TypeParam::max_capacity(bin));
     EXPECT_LE(capacity * hz::bin_size(bin), 16 * hz::kMiB) << hz::bin_size(bin);
   }
+}
+
+// Frozen: as the user, the container and the line say, whichever is least; denials move it within the line's
+// bounds.
+TYPED_TEST(PolicyContract, TheBudgetOfAThreadKeepsItsBounds) {
+  using PerThread = typename TypeParam::PerThread;
+  PerThread t;
+  const std::size_t usual = TypeParam::budget(t, {});
+  EXPECT_GT(usual, 0u);
+  EXPECT_EQ(hz::kMiB, TypeParam::budget(t, {.asked = hz::kMiB}));
+  EXPECT_EQ(hz::kKiB, TypeParam::budget(t, {.share = hz::kKiB}));
+  EXPECT_LE(TypeParam::budget(t, {.aided = false}), usual);
+  EXPECT_GE(TypeParam::budget(t, {.aided = false}), std::min(usual, 2 * hz::kMiB));
+  std::uint64_t now = 0;
+  const auto deny = [&](std::uint64_t every) {
+    unsigned gave = 0;
+    for (int i = 0; i < 20000; ++i) {
+      const hz::Denial denial = TypeParam::denied(t);
+      gave += denial != hz::Denial::kStays ? 1 : 0;
+      now += every;
+      if (denial == hz::Denial::kOneGivesAtThatTime) TypeParam::denied_often(t, now);
+    }
+    EXPECT_GT(gave, 0u);
+    EXPECT_LT(gave, 20000u / 4) << "a bin that gives at each crossing is none";
+  };
+  deny(1);
+  const std::size_t most = TypeParam::budget(t, {});
+  EXPECT_GT(most, usual);
+  EXPECT_LE(most, 64 * hz::kMiB);
+  deny(1);
+  EXPECT_EQ(most, TypeParam::budget(t, {})) << "there is a most";
+  deny(1000);
+  EXPECT_EQ(usual, TypeParam::budget(t, {}));
+}
+
+TYPED_TEST(PolicyContract, BinsAreLookedAtInTurn) {
+  typename TypeParam::PerThread t;
+  std::set<hz::Bin> looked, gave;
+  for (unsigned i = 0; i < hz::kBins; ++i) {
+    looked.insert(TypeParam::next_to_look_at(t));
+    gave.insert(TypeParam::next_to_give(t));
+  }
+  EXPECT_EQ(hz::kBins - 1, looked.size());
+  EXPECT_EQ(0u, looked.count(0));
+  EXPECT_EQ(hz::kBins, gave.size());
+  EXPECT_FALSE(TypeParam::is_unused(t, 1, 7));
+  EXPECT_TRUE(TypeParam::is_unused(t, 1, 7));
+  EXPECT_FALSE(TypeParam::is_unused(t, 1, 8));
+}
+
+// The rules alone are frozen for good; a policy around them learns when it is told to, and no sooner.
+template <class P>
+class LearningContract : public ::testing::Test {
+ protected:
+  ~LearningContract() override { P::set_learning(hz::Learning::kFrozen, {}); }
+};
+TYPED_TEST_SUITE(LearningContract, LearningPolicies);
+
+TYPED_TEST(LearningContract, FrozenDecidesNothing) {
+  typename TypeParam::PerThread t;
+  EXPECT_FALSE(TypeParam::watches());
+  for (std::uint64_t now = 1; now < 1'000'000; now += 10) TypeParam::crossed(t, now, now + 1);
+  EXPECT_EQ(hz::Bounds().percent, TypeParam::bounds(1'000'000).percent);
+  EXPECT_EQ(0u, TypeParam::looks());
+  EXPECT_FALSE(TypeParam::round_is_over(1'000'000));
+  EXPECT_EQ(TypeParam::Line::kThreadCacheBytes, TypeParam::budget(t, {}));
+  EXPECT_FALSE(TypeParam::is_over(t, hz::kGiB));
+}
+
+// Whatever the times: never more than frozen, and never less than the bounds allow.
+TYPED_TEST(LearningContract, LearningStaysWithinItsBounds) {
+  const hz::Cap cap = {.classes = 2, .cache = 128 * hz::kKiB, .retain = 110, .looks = 5, .busy = 30};
+  TypeParam::set_learning(hz::Learning::kLearn, cap);
+  std::mt19937 random(3);
+  typename TypeParam::PerThread t;
+  std::uint64_t now = 1;
+  unsigned tight = 0, roomy = 0, halved = 0;
+  for (int step = 0; step < 200000; ++step) {
+    const std::uint64_t apart = step / 20000 % 2 == 0 ? 20 : 2000;  // busy, and then calm
+    now += 1 + random() % apart;
+    if (!TypeParam::is_timed(t) || !TypeParam::crossed(t, now - 1, now)) continue;
+    const hz::Bounds bounds = TypeParam::bounds(now);
+    const bool is_tight = bounds.percent != hz::Bounds().percent;
+    ++(is_tight ? tight : roomy);
+    EXPECT_TRUE(!is_tight || bounds.percent == cap.retain);
+    EXPECT_EQ(is_tight ? cap.looks : 0, TypeParam::looks());
+    EXPECT_EQ(is_tight, TypeParam::decisions().tight);
+    EXPECT_LE(TypeParam::budget(t, {}), TypeParam::Line::kThreadCacheBytes);
+    EXPECT_GE(TypeParam::budget(t, {}), cap.cache);
+    EXPECT_EQ(hz::kGiB, TypeParam::budget(t, {.asked = hz::kGiB})) << "what the user says goes before it";
+    halved += TypeParam::budget(t, {}) == cap.cache ? 1 : 0;
+    if (TypeParam::round_is_over(now)) TypeParam::end_round({.idle = hz::kMiB, .out = 10 * hz::kMiB});
+  }
+  EXPECT_GT(tight, 100u);
+  EXPECT_GT(roomy, 100u);
+  EXPECT_GT(halved, 100u);
+  EXPECT_GT(TypeParam::decisions().turns, 4u);
+}
+
+TYPED_TEST(LearningContract, PresetsAreKnownByName) {
+  for (const char* name : {"small", "remote", "fast", "balanced"}) {
+    EXPECT_TRUE(TypeParam::fix(name));
+    EXPECT_STREQ(name, TypeParam::decisions().preset);
+  }
+  EXPECT_FALSE(TypeParam::fix("banana"));
+  EXPECT_STREQ("balanced", TypeParam::decisions().preset);
 }
 
 }  // namespace

@@ -329,5 +329,62 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
 }
 #endif
 
+// Pages of which no slot is out are named once, until slots of them were handed out again.
+TYPED_TEST(PoolContract, FreePagesAreThoseWithoutASlotThatIsOut) {
+  constexpr unsigned kPages = hz::kGranule >> hz::kPageShift;
+  std::mt19937 random(5);
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    if (hz::is_large(bin)) continue;
+    const std::size_t row = 1 + bin, size = hz::bin_size(bin);
+    const std::uintptr_t span = this->SpanAt(row);
+    TypeParam::adopt(*this->pool_, span, bin, 1, true);
+    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row).span) << "nothing was touched";
+    std::vector<void*> out = this->TakeAll(bin, 1);
+    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row).span) << "all of them are out";
+    std::shuffle(out.begin(), out.end(), random);
+    const auto keep = static_cast<std::ptrdiff_t>(1 + random() % (out.size() / 8 + 1));
+    this->Give(bin, {out.begin() + keep, out.end()});
+    out.resize(static_cast<std::size_t>(keep));
+
+    unsigned free = 0;
+    const std::size_t end = hz::bin_slots(bin) * size;
+    for (unsigned page = 0; page < kPages; ++page) {
+      const std::uintptr_t at = span + page * hz::kPage;
+      const bool is_out = std::any_of(out.begin(), out.end(), [&](const void* slot) {
+        return hz::address(slot) < at + hz::kPage && hz::address(slot) + size > at;
+      });
+      if (!is_out && page * hz::kPage < end) free |= 1U << page;
+    }
+    hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row);
+    ASSERT_EQ(free == 0 ? 0 : span, pages.span) << size;
+    if (free == 0) continue;
+    ASSERT_EQ(free, pages.pages & free) << size;
+    EXPECT_EQ(0u, this->Take(bin, 1, 1).slots) << "the span is nobody's for the moment";
+    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row).span);
+    // Half of them go. What comes home meanwhile is welcome, and a second time it is not.
+    pages.pages &= 0x5555;
+    const hz::Given given = this->Give(bin, {out[0], out[0]});
+    EXPECT_EQ(1u, given.kept);
+    EXPECT_EQ(1u, given.rejected);
+    EXPECT_EQ(0u, given.emptied);
+    out.erase(out.begin());
+    const std::uintptr_t emptied = TypeParam::settle_pages(*this->pool_, pages);
+    EXPECT_EQ(out.empty() ? span : 0, emptied);
+    if (out.empty()) continue;
+    const hz::FreePages others = TypeParam::claim_pages(*this->pool_, row);
+    EXPECT_EQ(0u, others.pages & pages.pages) << "they went already";
+    if (others.span != 0) EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, {others.span, bin, 0}));
+    // Handed out again, and home again: they are there again.
+    const std::vector<void*> again = this->TakeAll(bin, 1);
+    EXPECT_EQ(hz::bin_slots(bin), again.size() + out.size());
+    this->Give(bin, again);
+    const hz::FreePages back = TypeParam::claim_pages(*this->pool_, row);
+    EXPECT_EQ(pages.pages, back.pages & pages.pages);
+    EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, back));
+    this->Give(bin, out);
+    EXPECT_EQ(std::vector<std::uintptr_t>{span}, this->emptied_);
+  }
+}
+
 }  // namespace
 }  // namespace hz_test

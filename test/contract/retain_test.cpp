@@ -60,6 +60,36 @@ TYPED_TEST(RetainContract, BooksBalance) {
   }
 }
 
+// What a policy allows is at most what the box would; and what it takes it can give back.
+TYPED_TEST(RetainContract, BoundsHoldUntilTheyAreLifted) {
+  using R = TypeParam;
+  R::set_purger(this->retain_, true);
+  this->retain_.slots_out(100 * hz::kMiB);
+  this->retain_.slots_returned(50 * hz::kMiB, 64);
+  const std::size_t before = this->retain_.dirty_limit();
+  R::bound(this->retain_, 105, hz::kMiB, false);
+  const std::size_t bounded = this->retain_.dirty_limit();
+  EXPECT_LT(bounded, before);
+  EXPECT_GE(bounded, 50 * hz::kMiB) << "pages follow what there recently was: any class may have them";
+  this->retain_.waiting_added(6 * hz::kMiB);
+  EXPECT_FALSE(this->retain_.may_wait(64)) << "slots do not: their class alone may";
+  R::bound(this->retain_, 1000, ~std::size_t{0}, true);
+  EXPECT_TRUE(this->retain_.may_wait(1024)) << "no more than the box says itself";
+  this->retain_.waiting_taken(6 * hz::kMiB);
+  EXPECT_EQ(before, this->retain_.dirty_limit());
+}
+
+TYPED_TEST(RetainContract, IdleBytesAreThoseThatTheProgramDoesNotHave) {
+  this->retain_.span_used(10 * hz::kMiB);
+  this->retain_.slots_out(9 * hz::kMiB);
+  EXPECT_EQ(hz::kMiB, TypeParam::idle_bytes(this->retain_, 0));
+  this->retain_.waiting_added(2 * hz::kMiB);
+  this->retain_.bins_grown(hz::kMiB);
+  EXPECT_EQ(4 * hz::kMiB, TypeParam::idle_bytes(this->retain_, 0));
+  this->retain_.slots_out(64 * hz::kMiB);
+  EXPECT_EQ(4 * hz::kMiB, TypeParam::idle_bytes(this->retain_, 64 * hz::kMiB)) << "a huge block is no slots";
+}
+
 TYPED_TEST(RetainContract, AnEmptyProgramIsSmall) {
   using R = TypeParam;
   this->retain_.slots_out(hz::kGiB);

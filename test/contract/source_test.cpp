@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -176,6 +177,26 @@ TYPED_TEST(SourceContract, ReachedBytesCoverAllThatIsOut) {
     out += n * kGranule;
     EXPECT_GE(TypeParam::reached_bytes(this->source_), out);
   }
+}
+
+TYPED_TEST(SourceContract, RowsFromAnywhereAreAllThatWereUsed) {
+  std::set<std::size_t> used;
+  for (std::size_t n = 1; n < 20; ++n) {
+    const hz::Run run = this->Acquire(n);
+    const std::size_t row = (run.at - TypeParam::base(this->source_)) / kGranule;
+    for (std::size_t i = 0; i < n; ++i) used.insert(row + i);
+  }
+  std::set<std::size_t> told;
+  hz::Rows rows;
+  for (std::size_t from = 0; rows = TypeParam::rows_from(this->source_, from, 7), rows.begin != rows.end;
+       from = rows.end) {
+    ASSERT_GE(rows.begin, from);
+    ASSERT_LE(rows.end - rows.begin, 7u);
+    for (std::size_t row = rows.begin; row < rows.end; ++row) told.insert(row);
+  }
+  EXPECT_TRUE(std::includes(told.begin(), told.end(), used.begin(), used.end()));
+  EXPECT_EQ(TypeParam::reached_bytes(this->source_), told.size() * kGranule);
+  EXPECT_EQ(0u, rows.end);
 }
 
 TYPED_TEST(SourceContract, TooMuchIsRefusedAndTheRestGoesOn) {
