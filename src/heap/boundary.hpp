@@ -296,7 +296,7 @@ struct Boundary {
   static bool new_span(Thread& t, Bin bin, bool reclaimed) {
     const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.force = reclaimed});
     if (run.at == 0) return false;
-    if (run.zeroed && Policy::watches() && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
+    if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
     Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed);
     Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanAcquired, 1);

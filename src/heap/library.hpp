@@ -41,7 +41,9 @@ struct Library {
     if (prints_stats()) Stats<Line>::print_interrupted();
     if (writes_profile()) write_profile();
   }
-  static void write_profile() { Profile::write_file(Line::Policy::watched(), Line::kName); }
+  static void write_profile() {
+    Profile::write_file(Line::Policy::watched(), Line::Policy::decisions(), Line::kName);
+  }
   static bool writes_profile() {
     return Start<Line>::options.learning == Learning::kObserve && Profile::has_file();
   }

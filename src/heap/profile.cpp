@@ -73,6 +73,10 @@ const char* Profile::parse(std::string_view all) {
       *this = read;
       return nullptr;
     }
+    if (word == "preset") {
+      if (line != "small") return "it asks for a preset that there cannot be; ignored";
+      read.small = true;
+    }
     if (word != "class") continue;
     std::size_t size = 0;
     if (!hz::parse(cut(line, ' '), kSpareMin + 1, kFineMax, size) || !SizeClasses::may_deal(size) ||
@@ -89,7 +93,7 @@ void Profile::deal_out() const {
   }
 }
 
-std::string_view Profile::compose(const SizeWatch& watch, const char* line) {
+std::string_view Profile::compose(const SizeWatch& watch, const Decisions& decisions, const char* line) {
   std::uint64_t all = 0;
   for (unsigned n = 0; n < SizeWatch::kNumbers; ++n) all += watch.slots(n);
   Text& m = composed;
@@ -97,6 +101,8 @@ std::string_view Profile::compose(const SizeWatch& watch, const char* line) {
   m.part(kFirst.data(), kFirst.size()).text("\nline ").text(line);
   m.text("\nprogram ").name(os::program_name()).text("\n");
   const Profile profile = of(watch);
+  if (decisions.calm) m.text("preset small\n");
+  m.text("windows ").decimal(decisions.windows).text(" busy ").decimal(decisions.busy).text("\n");
   for (unsigned i = 0; i < kSpares; ++i) {
     if (profile.sizes[i] != 0)
       m.text("class ").decimal(profile.sizes[i]).text(" saves ").decimal(profile.saves[i]).text("\n");
@@ -114,13 +120,14 @@ std::string_view Profile::compose(const SizeWatch& watch, const char* line) {
   return {m.data(), m.size()};
 }
 
-void Profile::start_from_file() {
+Profile Profile::start_from_file() {
   const std::ptrdiff_t bytes = os::read_profile(composed.space(), kMostBytes);
-  if (bytes < 0) return warn("it cannot be read; ignored");
   Profile profile;
-  if (const char* wrong = profile.parse({composed.data(), static_cast<std::size_t>(bytes)}))
-    return warn(wrong);
+  const char* const wrong = bytes < 0 ? "it cannot be read; ignored"
+                                      : profile.parse({composed.data(), static_cast<std::size_t>(bytes)});
+  if (wrong != nullptr) warn(wrong);
   profile.deal_out();
+  return profile;
 }
 
 HZ_COLD void Profile::warn_of_no_file() {
@@ -128,10 +135,10 @@ HZ_COLD void Profile::warn_of_no_file() {
   message.text("hz: warning: HZ_POLICY=observe writes no profile, for HZ_PROFILE names no file\n").send();
 }
 
-void Profile::write_file(const SizeWatch& watch, const char* line) {
+void Profile::write_file(const SizeWatch& watch, const Decisions& decisions, const char* line) {
   static constinit std::atomic<bool> writing{false};
   if (writing.exchange(true, std::memory_order_relaxed)) return;  // one thread exits, and another is ended
-  const std::string_view text = compose(watch, line);
+  const std::string_view text = compose(watch, decisions, line);
   if (!os::write_profile(text.data(), text.size())) warn("it cannot be written");
   writing.store(false, std::memory_order_relaxed);
 }

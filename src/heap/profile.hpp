@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/size_classes.hpp"
-#include "box/policy/size_watch.hpp"
+#include "box/policy/contract.hpp"
 #include "os/os.hpp"
 
 namespace hz {
@@ -19,6 +19,7 @@ struct Profile {
 
   std::size_t sizes[kSpares] = {};  // of the spare class of each doubling; 0: none
   std::size_t saves[kSpares] = {};  // bytes, as estimated
+  bool small = false;               // the preset of that name costs the program nothing
 
   // What the watched sizes are worth: of each doubling the class that most is saved of, with the most spans
   // that it ever had.
@@ -29,13 +30,14 @@ struct Profile {
   void deal_out() const;
 
   // The text stands until the next one is composed, by one thread at a time.
-  static std::string_view compose(const SizeWatch& watch, const char* line);
+  static std::string_view compose(const SizeWatch& watch, const Decisions& decisions, const char* line);
 
   static bool has_file() { return *os::kept_path(os::File::kProfile) != 0; }
-  // Reads the file that the user named and deals its classes out; a warning if it is not to be used.
-  static void start_from_file();
+  // Reads the file that the user named and deals its classes out; a warning, and an empty one, if it is not
+  // to be used.
+  static Profile start_from_file();
   static void warn_of_no_file();  // that the heap observes for nothing
-  static void write_file(const SizeWatch& watch, const char* line);
+  static void write_file(const SizeWatch& watch, const Decisions& decisions, const char* line);
 };
 
 }  // namespace hz

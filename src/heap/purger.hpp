@@ -114,7 +114,7 @@ struct Purger {
       trim(t);
     }
     const bool purged = purge(t, dirty_to_keep(t, unneeded.dirty));
-    if (Policy::watches() && Policy::looks() != 0) {
+    if (Policy::looks() != 0) {
       const Crossing crossing(t);
       Discard<Line>::some(t, kDiscardedPerTick);
     }

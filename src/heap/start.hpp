@@ -63,6 +63,7 @@ struct Start {
     // For the line, and for a profile that cannot be written.
     if (options.stats != StatsFormat::kNone || options.learning == Learning::kObserve)
       os::keep_error_stream();
+    Line::Policy::set_learning(options.learning, options.cap, os::usable_cpus());
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
@@ -74,9 +75,8 @@ struct Start {
 
   // Before there is a block.
   static void apply_learning() {
-    Line::Policy::set_learning(options.learning, options.cap);
     if (options.learning != Learning::kObserve) {
-      if (Profile::has_file()) Profile::start_from_file();
+      if (Profile::has_file() && Profile::start_from_file().small && options.preset[0] == 0) fixed("small");
     } else if (!Profile::has_file()) {
       Profile::warn_of_no_file();
     }
@@ -87,9 +87,16 @@ struct Start {
     const std::string_view name = options.preset;
     if (name.empty()) return;
     if (const Preset* const own = preset_among(kPresets, name)) return set(*own);
-    if (options.learning == Learning::kLearn && Line::Policy::fix(name)) return;
-    if (const Preset* const common = preset_among(kCommon, name)) return set(*common);
-    options.warn_of_preset(Line::kName);
+    if (!fixed(name)) options.warn_of_preset(Line::kName);
+  }
+  // Of those that every line has. A heap that learns goes by its rule; small is one for any heap; the others
+  // are values then.
+  static bool fixed(std::string_view name) {
+    if (!Line::Policy::fix(name)) return false;
+    if (name == "small") S::set_bounds(os::microseconds());
+    const Preset* const values = preset_among(kCommon, name);
+    if (options.learning != Learning::kLearn && values != nullptr) set(*values);
+    return true;
   }
   static void set(const Preset& preset) {
     typename S::Global& g = S::global;
@@ -98,9 +105,7 @@ struct Start {
     if constexpr (kBounded) Line::Policy::set(preset.bins);
   }
   static constexpr Preset kCommon[] = {
-      {.name = "balanced", .thread_cache = 0, .retain = 0, .floor = RetainSettings::kUsual},
       {.name = "fast", .thread_cache = Line::kThreadCacheMost, .retain = 200, .floor = 16 * kMiB},
-      {.name = "small", .thread_cache = 256 * kKiB, .retain = 105, .floor = kMiB},
       {.name = "remote", .thread_cache = kMiB, .retain = 200, .floor = 32 * kMiB}};
   static constexpr auto kPresets = [] {
     if constexpr (requires { Line::kPresets; })

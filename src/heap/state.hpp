@@ -310,8 +310,7 @@ struct State {
     Line::Retain::bound(global.retain, bounds.percent, bounds.floor, bounds.follows);
     if (!Line::Policy::round_is_over(now)) return;
     const std::size_t idle =
-        Line::Retain::idle_bytes(global.retain, global.huge_bytes.load(std::memory_order_relaxed)) +
-        Line::Source::dirty_bytes(global.source);
+        Line::Retain::idle_bytes(global.retain) + Line::Source::dirty_bytes(global.source);
     Line::Policy::end_round({.idle = idle, .out = Line::Retain::out_bytes(global.retain)});
   }
 };

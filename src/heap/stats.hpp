@@ -136,6 +136,10 @@ struct Stats {
     out.revocations = at(sums, Event::kRevoked);
     out.remote_refused = at(sums, Event::kRemoteRefused);
     out.classes_dealt = classes.dealt();
+    const Decisions decisions = Line::Policy::decisions();
+    out.policy_tight = decisions.tight ? 1 : 0;
+    out.policy_turns = decisions.turns;
+    out.preset_moves = decisions.moves;
     return out;
   }
 

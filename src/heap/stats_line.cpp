@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::size_t kFields = sizeof(hz_stats_t) / sizeof(std::uint64_t);
 constexpr const char* kNames[] = {
-    "counting",       "alloc_small",   "alloc_medium",   "alloc_large", "free_small",       "free_medium",
-    "free_large",     "refills",       "flushes",        "remote_sent", "remote_collected", "remote_waiting",
-    "spans_acquired", "spans_retired", "purges",         "bytes_held",  "bytes_live",       "bytes_cached",
-    "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",  "threads",          "revocations",
-    "remote_refused", "classes_dealt"};
+    "counting",       "alloc_small",   "alloc_medium",   "alloc_large",  "free_small",       "free_medium",
+    "free_large",     "refills",       "flushes",        "remote_sent",  "remote_collected", "remote_waiting",
+    "spans_acquired", "spans_retired", "purges",         "bytes_held",   "bytes_live",       "bytes_cached",
+    "bytes_dirty",    "bytes_purged",  "bytes_metadata", "bytes_peak",   "threads",          "revocations",
+    "remote_refused", "classes_dealt", "policy_tight",   "policy_turns", "preset_moves"};
 static_assert(sizeof kNames / sizeof kNames[0] == kFields);
 
 }  // namespace

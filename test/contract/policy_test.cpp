@@ -97,7 +97,7 @@ TYPED_TEST(PolicyContract, BinsAreLookedAtInTurn) {
 template <class P>
 class LearningContract : public ::testing::Test {
  protected:
-  ~LearningContract() override { P::set_learning(hz::Learning::kFrozen, {}); }
+  ~LearningContract() override { P::set_learning(hz::Learning::kFrozen, {}, 1); }
 };
 TYPED_TEST_SUITE(LearningContract, LearningPolicies);
 
@@ -115,7 +115,7 @@ TYPED_TEST(LearningContract, FrozenDecidesNothing) {
 // Whatever the times: never more than frozen, and never less than the bounds allow.
 TYPED_TEST(LearningContract, LearningStaysWithinItsBounds) {
   const hz::Cap cap = {.classes = 2, .cache = 128 * hz::kKiB, .retain = 110, .looks = 5, .busy = 30};
-  TypeParam::set_learning(hz::Learning::kLearn, cap);
+  TypeParam::set_learning(hz::Learning::kLearn, cap, 2);
   std::mt19937 random(3);
   typename TypeParam::PerThread t;
   std::uint64_t now = 1;

@@ -21,7 +21,7 @@ struct Box {
   static Bin next_to_look_at(PerThread&);
   static bool is_unused(PerThread&, Bin, std::uint16_t);
   static bool is_over(const PerThread&, std::size_t);
-  static void set_learning(Learning, const Cap&);
+  static void set_learning(Learning, const Cap&, unsigned);
   static bool watches();
   static void refilled(std::size_t, unsigned);
   static void span_acquired(Bin);

@@ -39,7 +39,7 @@ struct Box {
   static bool sparse(const Global&, std::size_t);
   static bool may_spread(const PerThread&, std::size_t);
   static std::size_t out_bytes(const Global&);
-  static std::size_t idle_bytes(const Global&, std::size_t);
+  static std::size_t idle_bytes(const Global&);
   static std::size_t waiting_bytes(const Global&);
   static std::size_t peak_bytes(const Global&);
 };

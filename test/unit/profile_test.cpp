@@ -16,7 +16,7 @@ namespace {
 using hz::Profile;
 using hz::SizeWatch;
 
-std::string Observed() {
+std::string Observed(bool calm = true) {
   const auto watch = std::make_unique<SizeWatch>();
   for (const std::size_t size : {24, 1032, 1032, 4120, 30000}) {
     for (unsigned i = 0; i < 100; ++i) {
@@ -24,7 +24,7 @@ std::string Observed() {
       watch->acquired(hz::scan_bin(size));
     }
   }
-  return std::string(Profile::compose(*watch, "hakozuna"));
+  return std::string(Profile::compose(*watch, {.calm = calm}, "hakozuna"));
 }
 
 std::string Summed(const std::string& text) {
@@ -43,6 +43,7 @@ const char* Wrong(const std::string& text) {
   const char* wrong = profile.parse(text);
   if (wrong != nullptr) {
     for (const std::size_t size : profile.sizes) EXPECT_EQ(0u, size) << "nothing of it counts";
+    EXPECT_FALSE(profile.small);
   }
   return wrong;
 }
@@ -58,6 +59,9 @@ TEST(ProfileText, SaysWhatWasObserved) {
   EXPECT_EQ(1040u, profile.sizes[1]);
   EXPECT_EQ(4128u, profile.sizes[3]);
   EXPECT_EQ(0u, profile.sizes[0] + profile.sizes[2] + profile.sizes[4]);
+  EXPECT_TRUE(profile.small);
+  ASSERT_EQ(nullptr, profile.parse(Observed(false)));
+  EXPECT_FALSE(profile.small) << "its threads are busy in the allocator";
 }
 
 TEST(ProfileText, FullOfSizesItStillHasItsEnd) {
@@ -67,7 +71,7 @@ TEST(ProfileText, FullOfSizesItStillHasItsEnd) {
     for (unsigned i = 0; i < 100000; ++i) watch->acquired(bin);
   }
   Profile profile;
-  EXPECT_EQ(nullptr, profile.parse(Profile::compose(*watch, "hakozuna")));
+  EXPECT_EQ(nullptr, profile.parse(Profile::compose(*watch, {.calm = true}, "hakozuna")));
 }
 
 TEST(ProfileText, EveryByteCounts) {
@@ -95,6 +99,14 @@ TEST(ProfileText, WhatIsOfAnotherVersionIsNamed) {
                  Wrong(text));
 }
 
+TEST(ProfileText, PresetsThatThereCannotBe) {
+  for (const char* name : {"", "large", "smaller", "small small", "fast"})
+    EXPECT_STREQ("it asks for a preset that there cannot be; ignored",
+                 Wrong(Made("preset " + std::string(name) + "\n")))
+        << name;
+  EXPECT_EQ(nullptr, Wrong(Made("preset small\nclass 1040\n")));
+}
+
 // A right sum under what no heap would have written.
 TEST(ProfileText, ClassesThatThereCannotBe) {
   for (const char* size :
@@ -112,8 +124,8 @@ TEST(ProfileText, ClassesThatThereCannotBe) {
 
 TEST(ProfileText, WhateverStandsInItIsReadToItsEnd) {
   std::mt19937_64 random(2);
-  const char* const words[] = {"class ", "size ", "slot ", "sum ", "line ",
-                               "1040",   "528",   "\n",    " ",    "saves "};
+  const char* const words[] = {"class ", "preset small", "size ", "slot ", "sum ",  "line ",
+                               "1040",   "528",          "\n",    " ",     "saves "};
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     for (std::size_t n = random() % 20; n != 0; --n)

@@ -29,7 +29,7 @@ struct Cap {
   std::size_t cache = 256 * kKiB;  // bytes that a calm thread may cache in any case
   unsigned retain = 105;           // per cent of live bytes that a calm process may hold
   unsigned looks = 32;             // granules that it looks at for free pages, for each new span
-  unsigned busy = 24;              // a thread is, from so many 1024ths of its time at the boundary on
+  unsigned busy = 40;              // a thread is, from so many 1024ths of its time at the boundary on
 };
 
 // What else bounds a thread's cache.
@@ -58,10 +58,12 @@ struct Beyond {
 
 // What a policy came to so far.
 struct Decisions {
-  bool tight = false;       // the process is held tight
-  unsigned turns = 0;       // times that this changed
-  const char* preset = "";  // in force, of those that it rates
-  unsigned moves = 0;       // times that another preset took over
+  bool tight = false;  // the process is held tight
+  bool calm = false;   // so far its threads were hardly ever busy: more memory would gain them nothing
+  std::uint64_t windows = 0, busy = 0;  // of a thread's time, and those in which it was
+  unsigned turns = 0;                   // times that it came to be held tight, or no longer
+  const char* preset = "";              // in force, of those that it rates
+  unsigned moves = 0;                   // times that another preset took over
 };
 
 template <class P>
@@ -84,7 +86,9 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::is_unused(t, bin, fingerprint) } -> std::same_as<bool>;
   { P::is_over(seen, size) } -> std::same_as<bool>;  // the capacities' sum is more than it should come to be
   // What happens at the boundary is told, by any thread, while the policy watches.
-  { P::set_learning(learning, cap) } -> std::same_as<void>;  // once, when the heap opens
+  {
+    P::set_learning(learning, cap, capacity)
+    } -> std::same_as<void>;  // once, when the heap opens; so many processors
   { P::watches() } -> std::same_as<bool>;
   { P::refilled(size, capacity) } -> std::same_as<void>;  // so many slots, when one for that size was missing
   { P::span_acquired(bin) } -> std::same_as<void>;        // with no lock of the pool's or the source's held
@@ -98,7 +102,8 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::looks() } -> std::same_as<unsigned>;  // granules to look at for free pages, for each new span; 0: none
   { P::watched() } -> std::same_as<const SizeWatch&>;  // for a profile
   { P::decisions() } -> std::same_as<Decisions>;
-  // Of the presets that it tries, the one of that name is in force from now on. False: there is none
+  // Once, when the heap opens: of the presets that it rates, that one is in force, whether it learns or not.
+  // False: there is none
   { P::fix(name) } -> std::same_as<bool>;
 };
 

@@ -27,9 +27,9 @@ struct Learned : Rules {
   static bool is_over(const PerThread& t, std::size_t bytes) { return bytes > limit(t); }
 
   // Once, when the heap opens.
-  static void set_learning(Learning learning, const Cap& bounds) {
+  static void set_learning(Learning learning, const Cap& bounds, unsigned processors) {
     cap = bounds;
-    tempo.set_busy(bounds.busy);
+    tempo.set(bounds.busy, processors);
     observes.set(learning != Learning::kFrozen);
     learns.set(learning == Learning::kLearn);
   }
@@ -49,7 +49,7 @@ struct Learned : Rules {
     return tempo.crossed(t.tempo, begin, end);
   }
   static Bounds bounds(std::uint64_t now) {
-    const bool is_tight = learns.get() && tempo.is_tight(now);
+    const bool is_tight = small.get() || (learns.get() && tempo.is_tight(now));
     if (tight.exchange(is_tight, std::memory_order_relaxed) != is_tight)
       turns.fetch_add(1, std::memory_order_relaxed);
     if (!is_tight) return {};
@@ -66,14 +66,15 @@ struct Learned : Rules {
   }
   static void end_round(const Beyond& beyond) {
     tempo.choose(rating.round(cost_of(spent, beyond)));
+    moves.store(rating.moves(), std::memory_order_relaxed);
     rating_taken.store(false, std::memory_order_release);
   }
-  // A preset's name: it is in force from now on. False: there is none.
   static bool fix(std::string_view name) {
     for (unsigned i = 0; i < Tempo::kPresetCount; ++i) {
       if (name != Tempo::kPresets[i].name) continue;
       rating.fix(i);
       tempo.choose(i);
+      small.set(Tempo::kPresets[i].roomy_from == Tempo::kNever);
       return true;
     }
     return false;
@@ -81,34 +82,42 @@ struct Learned : Rules {
 
   static const SizeWatch& watched() { return watch; }
   static Decisions decisions() {
+    const Tempo::Windows windows = tempo.windows();
     return {.tight = tight.load(std::memory_order_relaxed),
+            .calm = windows.all >= kLeastWindows && windows.busy <= windows.all / kSeldom,
+            .windows = windows.all,
+            .busy = windows.busy,
             .turns = turns.load(std::memory_order_relaxed),
             .preset = tempo.preset().name,
-            .moves = rating.moves()};
+            .moves = moves.load(std::memory_order_relaxed)};
   }
 
  private:
   // A thousandth of a thread's time is worth as much as kBytesForTime thousandths of memory.
   static constexpr unsigned kBytesForTime = 8;
+  static constexpr std::size_t kLittle = 32 * kMiB;  // a process that is small is not to be made smaller
+  static constexpr unsigned kLeastWindows = 8, kSeldom = 8;
   static constexpr std::size_t kTightFloor =
       kMiB;  // free bytes that may stay in a process that is held tight
 
   static unsigned cost_of(const Tempo::Spent& spent, const Beyond& beyond) {
-    const std::size_t held = beyond.idle + beyond.out;
-    const std::size_t idle = held == 0 ? 0 : beyond.idle / kKiB * Tempo::kAll / (held / kKiB + 1);
+    const std::size_t held = beyond.idle + beyond.out + kLittle;
+    const std::size_t idle = beyond.idle / kKiB * Tempo::kAll / (held / kKiB);
     return spent.share() + static_cast<unsigned>(idle) / kBytesForTime;
   }
   static std::size_t limit(const PerThread& t) {
+    if (small.get()) return cap.cache;
     if (!learns.get() || t.tempo.halvings == 0) return ~std::size_t{0};
     return cap.cache << (Tempo::kMostHalvings - t.tempo.halvings);
   }
 
   static inline constinit OnceWord<bool> observes{false}, learns{false};
-  static inline constinit Cap cap;  // written once
+  static inline constinit OnceWord<bool> small{false};  // by the user or a profile
+  static inline constinit Cap cap;                      // written once
   static inline constinit SizeWatch watch;
   static inline constinit Tempo tempo;
   static inline constinit std::atomic<bool> tight{false}, rating_taken{false};
-  static inline constinit std::atomic<unsigned> turns{0};
+  static inline constinit std::atomic<unsigned> turns{0}, moves{0};
   // Of who has taken the rating.
   static inline constinit Rating rating;
   static inline constinit Tempo::Spent spent;

@@ -19,19 +19,26 @@ class Rating {
 
   // The round is over and cost so much, in parts that only have to compare; which preset is next.
   unsigned round(unsigned cost) {
-    if (trying_) {
-      play(cost);
-      trying_ = false;
+    if (game_ == Game::kTrial) {
+      tried_ = cost;
+      game_ = Game::kAfter;
       return leader_;
+    }
+    // Of a program that grows or shrinks meanwhile, the rounds before and after stand for the one between.
+    if (game_ == Game::kAfter) {
+      game_ = Game::kNone;
+      play((before_ + cost) / 2, tried_);
     }
     before_ = cost;
     if (rest_ != 0) return --rest_, leader_;
     if (cost < kLeastCost) return leader_;
-    trying_ = true;
+    game_ = Game::kTrial;
     return challenger();
   }
   // In force for part of a round, and already so much dearer that the game is lost.
-  bool is_lost(unsigned cost) const { return trying_ && cost > before_ + before_ / 4 + kLeastCost; }
+  bool is_lost(unsigned cost) const {
+    return game_ == Game::kTrial && cost > before_ + before_ / 4 + kLeastCost;
+  }
 
   unsigned leader() const { return leader_; }
   int points(unsigned player) const { return points_[player]; }
@@ -45,10 +52,10 @@ class Rating {
  private:
   unsigned challenger() const { return (leader_ + 1 + turn_) % kPlayers; }
 
-  void play(unsigned cost) {
+  void play(unsigned cost, unsigned tried) {
     const unsigned other = challenger();
-    const unsigned even = (before_ > cost ? before_ : cost) / kDraw;
-    const int won = cost + even < before_ ? kStake : before_ + even < cost ? 0 : kStake / 2;  // by `other`
+    const unsigned even = (cost > tried ? cost : tried) / kDraw;
+    const int won = tried + even < cost ? kStake : cost + even < tried ? 0 : kStake / 2;  // by `other`
     // The expected part of the stake, in a straight line: a half for equals, all of it 400 points above.
     const int ahead = points_[other] - points_[leader_];
     const int expected = kStake / 2 + (ahead > 400 ? 400 : ahead < -400 ? -400 : ahead) * (kStake / 2) / 400;
@@ -73,8 +80,8 @@ class Rating {
   int points_[kPlayers] = {kStart, kStart, kStart, kStart};
   unsigned leader_ = 0, turn_ = 0, moves_ = 0;
   unsigned rest_ = kFirstRest, pause_ = kFirstRest;
-  unsigned before_ = 0;
-  bool trying_ = false;
+  unsigned before_ = 0, tried_ = 0;  // costs
+  enum class Game { kNone, kTrial, kAfter } game_ = Game::kNone;
 };
 
 }  // namespace hz

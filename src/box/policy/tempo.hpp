@@ -7,9 +7,12 @@
 //
 //   a thread    at the end of each window: busy from `cache_from` on, then it may cache what it likes;
 //               below `calm_below` its limit is halved, down to `least_cache`
-//   the process roomy once a thread was busy from `roomy_from` on, tight when none was for kCalm
+//   the process roomy while a quarter of the windows of its threads are busy, from `roomy_from` on; tight
+//   when
+//               that is kCalm ago
 //
-// Shares are of the clock on the wall: who sleeps, or waits for a processor, looks calmer than he is.
+// Shares are of the clock on the wall, times the threads that a processor has to serve: who waits for one
+// would look calmer than he is. Who sleeps does.
 #pragma once
 
 #include <atomic>
@@ -27,7 +30,8 @@ class Tempo {
   static constexpr unsigned kNever = ~0U / kAll;
   // One window counts for a kMemory-th, and no more than that share; one crossing for no more than that time:
   // who was put off a processor, or gave pages back, is not busy.
-  static constexpr unsigned kMemory = 4, kMostOfOne = 64;
+  static constexpr unsigned kMemory = 4, kMostOfOne = 96;
+  static constexpr unsigned kWindows = 16, kRoomyPart = kAll / 4;
   static constexpr std::uint64_t kLongest = 64;  // microseconds
 
   // Shares of time at which memory is given and taken, in eighths of what the bounds call busy.
@@ -59,7 +63,11 @@ class Tempo {
     unsigned share() const { return all == 0 ? 0 : static_cast<unsigned>(inside * kAll / all); }
   };
 
-  void set_busy(unsigned share) { busy_.set(share); }  // once, before the first crossing
+  // Once, before the first crossing.
+  void set(unsigned busy_share, unsigned processors) {
+    busy_.set(busy_share);
+    processors_.set(processors == 0 ? 1 : processors);
+  }
 
   static bool is_timed(Thread& t) { return ++t.crossings % kTimed == 0; }
 
@@ -71,7 +79,8 @@ class Tempo {
     const std::uint64_t all = end - t.began;
     if (all < kWindow) return false;
     const std::uint64_t inside = t.inside < all ? t.inside : all;
-    end_window(t, static_cast<unsigned>(inside * kAll / all), end);
+    end_window(t, static_cast<unsigned>(inside * kAll / all) * waiters_.load(std::memory_order_relaxed), end);
+    present_.fetch_add(all < 2 * kWindow ? all : 2 * kWindow, std::memory_order_relaxed);
     inside_.fetch_add(inside, std::memory_order_relaxed);
     all_.fetch_add(all, std::memory_order_relaxed);
     t.began = end;
@@ -81,7 +90,7 @@ class Tempo {
   // Whether memory is scarce by choice. Asked by the purger, too, for threads that do not cross.
   bool is_tight(std::uint64_t now) {
     const Preset& p = preset();
-    if (p.roomy_from == 0) return false;
+    if (p.roomy_from == 0 || p.roomy_from == kNever) return p.roomy_from != 0;
     const std::uint64_t at = busy_at_.load(std::memory_order_relaxed);
     if (at == 0) busy_at_.store(now, std::memory_order_relaxed);
     return at != 0 && now > at && now - at > kCalm;
@@ -90,6 +99,13 @@ class Tempo {
   const Preset& preset() const { return kPresets[preset_.load(std::memory_order_relaxed)]; }
   void choose(unsigned preset) { preset_.store(preset, std::memory_order_relaxed); }
 
+  // Of all windows that ended, how many were of busy threads.
+  struct Windows {
+    std::uint64_t busy = 0, all = 0;
+  };
+  Windows windows() const {
+    return {busy_windows_.load(std::memory_order_relaxed), windows_.load(std::memory_order_relaxed)};
+  }
   Spent spent_so_far() const {
     return {inside_.load(std::memory_order_relaxed), all_.load(std::memory_order_relaxed)};
   }
@@ -97,10 +113,15 @@ class Tempo {
   bool ends_round(std::uint64_t now, std::uint64_t length, Spent& spent) {
     std::uint64_t began = round_began_.load(std::memory_order_relaxed);
     if (began != 0 && now - began < length) return false;
+    const std::uint64_t began_before = began;
     if (!round_began_.compare_exchange_strong(began, now, std::memory_order_relaxed)) return false;
+    const std::uint64_t present = present_.exchange(0, std::memory_order_relaxed),
+                        passed = now - began_before;
+    const std::uint64_t waiters = passed == 0 ? 0 : present / passed / processors_.get();
+    waiters_.store(waiters < 1 ? 1 : static_cast<unsigned>(waiters), std::memory_order_relaxed);
     spent.inside = inside_.exchange(0, std::memory_order_relaxed);
     spent.all = all_.exchange(0, std::memory_order_relaxed);
-    return began != 0;
+    return began_before != 0;
   }
 
  private:
@@ -108,7 +129,13 @@ class Tempo {
   void end_window(Thread& t, unsigned share, std::uint64_t now) {
     const Preset& p = preset();
     t.share = ((kMemory - 1) * t.share + (share < kMostOfOne ? share : kMostOfOne)) / kMemory;
-    if (t.share >= from(p.roomy_from)) busy_at_.store(now, std::memory_order_relaxed);
+    windows_.fetch_add(1, std::memory_order_relaxed);
+    if (t.share >= busy_.get()) busy_windows_.fetch_add(1, std::memory_order_relaxed);
+    const bool busy = t.share >= from(p.roomy_from);
+    const unsigned part =
+        ((kWindows - 1) * part_.load(std::memory_order_relaxed) + (busy ? kAll : 0)) / kWindows;
+    part_.store(part, std::memory_order_relaxed);
+    if (part >= kRoomyPart) busy_at_.store(now, std::memory_order_relaxed);
     if (t.share >= from(p.cache_from)) {
       t.halvings = 0;
     } else if (t.share < from(p.calm_below) && t.halvings < kMostHalvings) {
@@ -116,10 +143,14 @@ class Tempo {
     }
   }
 
-  OnceWord<unsigned> busy_{24};
+  OnceWord<unsigned> busy_{40}, processors_{1};
+  std::atomic<unsigned> waiters_{1};       // threads for each processor, of those that do not sleep
+  std::atomic<std::uint64_t> present_{0};  // microseconds of theirs in this round
   std::atomic<unsigned> preset_{0};
+  std::atomic<unsigned> part_{0};                           // of windows that were busy, of late
   std::atomic<std::uint64_t> busy_at_{0}, round_began_{0};  // microseconds; 0: never
   std::atomic<std::uint64_t> inside_{0}, all_{0};           // of the round
+  std::atomic<std::uint64_t> windows_{0}, busy_windows_{0};
 };
 
 }  // namespace hz

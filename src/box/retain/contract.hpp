@@ -66,8 +66,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   // May a thread have a span of its own although others' have free slots? Likewise
   { R::may_spread(own, bytes) } -> std::same_as<bool>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
-  // Of spans and bins, what the program does not have; so many of what is out are no slots of spans
-  { R::idle_bytes(seen, bytes) } -> std::same_as<std::size_t>;
+  // Of these, what waits or may be in the bins of threads
+  { R::idle_bytes(seen) } -> std::same_as<std::size_t>;
   { R::waiting_bytes(seen) } -> std::same_as<std::size_t>;
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
 };

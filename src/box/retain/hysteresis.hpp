@@ -245,11 +245,8 @@ struct BasicHysteresis : Footprint {
     return spans <= slots + slots / kSpread + kSpreadFreely;
   }
 
-  static std::size_t idle_bytes(const Global& g, std::size_t elsewhere) {
-    const std::size_t out = out_bytes(g), spans = sum(g.spans.load(std::memory_order_relaxed), 0);
-    const std::size_t slots = out > elsewhere ? out - elsewhere : 0;
-    return waiting_bytes(g) + sum(g.bins.load(std::memory_order_relaxed), 0) +
-           (spans > slots ? spans - slots : 0);
+  static std::size_t idle_bytes(const Global& g) {
+    return waiting_bytes(g) + sum(g.bins.load(std::memory_order_relaxed), 0);
   }
   static std::size_t out_bytes(const Global& g) { return sum(g.out.load(std::memory_order_relaxed), 0); }
   static std::size_t waiting_bytes(const Global& g) {
