@@ -27,13 +27,13 @@ struct CacheBudget {
   // What the user said, or what the thread has come to, but no more than its share of a small container.
   static std::size_t budget(const PerThread& t, const Allowance& a) {
     if (a.asked != 0) return a.asked;
-    const std::size_t budget = a.share < t.budget ? a.share : t.budget;
-    if (a.aided) return budget;
+    const std::size_t usual = a.share < t.budget ? a.share : t.budget;
+    if (a.aided) return usual;
     // Nobody will take it back; and of what is far more than the thread has, nobody could tell whether it is
     // emptied.
     const std::size_t share_of_most = a.most_lately / kAloneShare;
     const std::size_t alone = share_of_most < kLeastAlone ? kLeastAlone : share_of_most;
-    return budget < alone ? budget : alone;
+    return usual < alone ? usual : alone;
   }
 
   static Denial denied(PerThread& t) {

@@ -20,9 +20,8 @@ struct Learned : Rules {
   };
 
   static std::size_t budget(const PerThread& t, const Allowance& a) {
-    const std::size_t budget = Rules::budget(t, a);
-    const std::size_t least = limit(t);
-    return a.asked != 0 || budget < least ? budget : least;
+    const std::size_t usual = Rules::budget(t, a), most = limit(t);
+    return a.asked != 0 || usual < most ? usual : most;
   }
   static bool is_over(const PerThread& t, std::size_t bytes) { return bytes > limit(t); }
 
@@ -60,12 +59,12 @@ struct Learned : Rules {
   static bool round_is_over(std::uint64_t now) {
     if (!learns.get() || rating_taken.exchange(true, std::memory_order_acquire)) return false;
     const bool lost = rating.is_lost(tempo.spent_so_far().share());
-    if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, spent)) return true;
+    if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) return true;
     rating_taken.store(false, std::memory_order_release);
     return false;
   }
   static void end_round(const Beyond& beyond) {
-    tempo.choose(rating.round(cost_of(spent, beyond)));
+    tempo.choose(rating.round(cost_of(latest, beyond)));
     moves.store(rating.moves(), std::memory_order_relaxed);
     rating_taken.store(false, std::memory_order_release);
   }
@@ -82,11 +81,11 @@ struct Learned : Rules {
 
   static const SizeWatch& watched() { return watch; }
   static Decisions decisions() {
-    const Tempo::Windows windows = tempo.windows();
+    const Tempo::Windows counted = tempo.windows();
     return {.tight = tight.load(std::memory_order_relaxed),
-            .calm = windows.all >= kLeastWindows && windows.busy <= windows.all / kSeldom,
-            .windows = windows.all,
-            .busy = windows.busy,
+            .calm = counted.all >= kLeastWindows && counted.busy <= counted.all / kSeldom,
+            .windows = counted.all,
+            .busy = counted.busy,
             .turns = turns.load(std::memory_order_relaxed),
             .preset = tempo.preset().name,
             .moves = moves.load(std::memory_order_relaxed)};
@@ -120,7 +119,7 @@ struct Learned : Rules {
   static inline constinit std::atomic<unsigned> turns{0}, moves{0};
   // Of who has taken the rating.
   static inline constinit Rating rating;
-  static inline constinit Tempo::Spent spent;
+  static inline constinit Tempo::Spent latest;
 };
 
 }  // namespace hz
