@@ -12,6 +12,7 @@
 #include "blocks/aligned.hpp"
 #include "blocks/grow.hpp"
 #include "blocks/large.hpp"
+#include "blocks/phases.hpp"
 #include "blocks/pipe.hpp"
 #include "blocks/plateau.hpp"
 #include "lane/allocator.hpp"
@@ -76,6 +77,23 @@ struct PlateauWorker {
   void untimed() {}
 };
 
+// The resident set is read between phases, while all wait: a few microseconds of each second.
+struct alignas(64) PhasesWorker {
+  PhasesShape shape;
+  Xorshift64Star random;
+  unsigned thread;
+  void** slots;
+  PhasesMeeting& meeting;
+  Record& record;
+  Tally tally{};
+  void timed() {
+    tally = run_phases<SystemAllocator>(
+        shape, random, thread, slots, meeting,
+        [this](const char* label, unsigned phase) { record.add_rss_point(label, phase); });
+  }
+  void untimed() {}
+};
+
 // Workers that need nothing but the shape.
 template <class Worker, class Shape>
 void run_independent(const Run& run, Record& record) {
@@ -93,6 +111,21 @@ void run_large(const Run& run, Record& record) {
   for (unsigned i = 0; i < run.threads; ++i) {
     new (workers + i)
         LargeWorker{shape, make_random<Mode::kFair>(run.seed, i), slots + std::size_t{i} * shape.slots};
+  }
+  run_counted_crew(run, memory, workers, record);
+}
+
+void run_phases(const Run& run, Record& record) {
+  const PhasesShape shape(run);
+  HarnessMemory memory;
+  auto* workers = memory.take<PhasesWorker>(run.threads);
+  void** slots = memory.take<void*>(std::size_t{run.threads} * shape.slots);
+  auto& meeting = *memory.take<PhasesMeeting>(1);
+  meeting.open(run.threads);
+  for (unsigned i = 0; i < run.threads; ++i) {
+    new (workers + i) PhasesWorker{shape,   make_random<Mode::kFair>(run.seed, i),
+                                   i,       slots + std::size_t{i} * shape.slots,
+                                   meeting, record};
   }
   run_counted_crew(run, memory, workers, record);
 }
@@ -124,6 +157,7 @@ void run_blocks(const Run& run, Record& record) {
   if (workload == "aligned") return run_independent<AlignedWorker, AlignedShape>(run, record);
   if (workload == "grow") return run_independent<GrowWorker, GrowShape>(run, record);
   if (workload == "large") return run_large(run, record);
+  if (workload == "phases") return run_phases(run, record);
   if (workload == "pipe") return run_pipe(run, record);
   if (workload == "plateau") return run_plateau(run, record);
   fail("a lane of the family blocks names no workload of it");

@@ -31,6 +31,16 @@ constexpr Lane large_lane(std::string_view name, std::uint64_t min_size, std::ui
                          {"iterations", iterations}}};
 }
 
+constexpr Lane phases_lane(std::string_view name, std::string_view shift) {
+  return {.name = name,
+          .family = "blocks",
+          .definition = {{"workload", "phases"},
+                         {"shift", shift},
+                         {"slots", 100'000},
+                         {"phases", 6},
+                         {"iterations", 24'000'000}}};
+}
+
 // One lane per line.
 // clang-format off
 inline constexpr Lane kBlocksLanes[] = {
@@ -45,6 +55,9 @@ inline constexpr Lane kBlocksLanes[] = {
     {.name = "realloc_grow", .family = "blocks",
      .definition = {{"workload", "grow"}, {"min_size", 16}, {"max_size", 67'108'864}, {"growth_percent", 150},
                     {"iterations", 1'200}}},
+    phases_lane("phases_sizes", "sizes"),
+    phases_lane("phases_threads", "threads"),
+    phases_lane("phases_remote", "remote"),
 };
 // clang-format on
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz tune`: which sizes a program asks for, what their classes waste, and a profile that gives the worst of them
-classes of their own. Runs the program once under a heap that observes, keeps the profile of the process that it would
-save most, and runs the program in pairs without and with it: what it saves is measured, not estimated."""
+"""`hz tune`: which sizes a program asks for, what their classes waste, how much of its time the allocator takes, and a
+profile that gives the worst sizes classes of their own, and has a program that spends little time hold little. Runs
+the program once under a heap that observes, keeps the profile of the process that it would save most, and runs the
+program in pairs without and with it: what it saves is measured, not estimated."""
 
 import shlex
 import statistics
@@ -30,10 +31,16 @@ class Profile:
     classes: dict[int, int]  # bytes of the class's slots -> bytes that it would save
     spans: dict[int, int]  # bytes of the slots -> the most spans of the class
     sizes: dict[int, int]  # sizes, rounded up to 16 bytes -> slots that came for them
+    busy: tuple[int, int]  # windows of a thread's time in which it was, of so many
+    small: bool  # it asks for the preset of that name
 
     @property
     def saves(self) -> int:
         return sum(self.classes.values())
+
+    @property
+    def acts(self) -> bool:
+        return self.small or bool(self.classes)
 
     @property
     def bytes(self) -> int:
@@ -47,17 +54,21 @@ class Profile:
 def read(text: str) -> Profile:
     if not text.startswith("hakozuna-profile 1\n"):
         raise LabError("what the program wrote is no profile: is the library older than hz?")
-    program = ""
+    program, busy, small = "", (0, 0), False
     numbers: dict[str, dict[int, int]] = {"class": {}, "slot": {}, "size": {}}
     for line in text.splitlines()[1:]:
         match line.split(" "):
             case ["program", name]:
                 program = name
+            case ["preset", "small"]:
+                small = True
+            case ["windows", windows, "busy", some]:
+                busy = (int(some), int(windows))
             case [("class" | "slot" | "size") as kind, number, _, value]:
                 numbers[kind][int(number)] = int(value)
             case _:
                 pass
-    return Profile(text, program, numbers["class"], numbers["slot"], numbers["size"])
+    return Profile(text, program, numbers["class"], numbers["slot"], numbers["size"], busy, small)
 
 
 def best(profiles: Iterable[Profile]) -> Profile:
@@ -94,11 +105,13 @@ def told(command: str, profile: Profile, file: Path, observed: int, pairs: Seque
         *waste(profile),
         "",
     ]
+    some, windows = profile.busy
+    text += [f"busy in the allocator in {some:,} of {windows:,} windows of 4 ms"] if windows else []
+    text += ["so it may hold little (preset small)"] if profile.small else []
     if not profile.classes:
-        return [
-            *text,
-            "Its sizes fit their classes: no class of its own would save a sixteenth of one. Nothing to gain.",
-        ]
+        text.append("its sizes fit their classes: no class of its own would save a sixteenth of one")
+    if not profile.acts:
+        return [*text, "Nothing to gain."]
     text += [f"a class of {size:,} bytes would save {saves / MIB:.1f} MiB" for size, saves in profile.classes.items()]
     if not pairs:
         return text
@@ -151,7 +164,7 @@ def main(command: Sequence[str], line: str, pairs: int, show: bool, out: Path | 
         file = (out or Path(f"{Path(command[0]).name}.hzprofile")).resolve()
         file.write_text(profile.text, encoding="utf-8")
         done: list[Pair] = []
-        for number in range(pairs if profile.classes else 0):
+        for number in range(pairs if profile.acts else 0):
             print(f"hz: pair {number + 1} of {pairs}…", file=sys.stderr)
             done.append(runs.compare(file, number))
     print("\n".join(told(shlex.join(command), profile, file, observed.code, done)))

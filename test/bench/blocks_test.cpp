@@ -15,6 +15,7 @@
 #include "blocks/aligned.hpp"
 #include "blocks/grow.hpp"
 #include "blocks/large.hpp"
+#include "blocks/phases.hpp"
 #include "blocks/pipe.hpp"
 #include "blocks/plateau.hpp"
 #include "books.hpp"
@@ -133,6 +134,54 @@ TEST_F(BlocksTest, ThePlateauIsFilledAndEmptiedFiveTimes) {
   EXPECT_EQ(seen[1], "freed 1: 0");
   EXPECT_EQ(seen[8], "allocated 5: 16");
   EXPECT_EQ(seen[9], "freed 5: 0");
+}
+
+// Two threads, in turn: what changes from phase to phase is what the lane is named after.
+TEST_F(BlocksTest, PhasesShiftOneThing) {
+  for (const char* shift : {"sizes", "threads", "remote"}) {
+    Books::open();
+    PhasesShape shape(run_of(std::string("phases_") + shift, Mode::kFair, 6 * 4000));
+    EXPECT_EQ(shape.shift, shift);
+    EXPECT_EQ(shape.phases, 6U);
+    EXPECT_EQ(shape.iterations, 4000U);
+    EXPECT_EQ(shape.slots, 100'000U);
+    shape.slots = 1000;
+    PhasesMeeting meeting{};
+    meeting.open(2);
+    std::vector<void*> slots(2 * shape.slots);
+    std::vector<std::uint64_t> allocated, live_of_usual;
+    Tally tallies[2];
+    const auto observe = [&](const char* label, unsigned phase) {
+      EXPECT_STREQ("phase", label);
+      EXPECT_EQ(allocated.size() + 1, phase);
+      allocated.push_back(Books::allocations);
+      std::uint64_t usual = 0;
+      for (const auto& [at, block] : Books::live) usual += block.size == shape.size(phase - 1) ? 1 : 0;
+      live_of_usual.push_back(usual * 100 / Books::live.size());
+    };
+    const auto work = [&](unsigned thread) {
+      tallies[thread] = run_phases<Books>(shape, make_random<Mode::kFair>(1, thread), thread,
+                                          slots.data() + std::size_t{thread} * shape.slots, meeting, observe);
+    };
+    std::thread other([&] { work(1); });
+    work(0);
+    other.join();
+    Tally all = tallies[0];
+    all += tallies[1];
+    expect_all_freed(all);
+    ASSERT_EQ(allocated.size(), 6U);
+    for (unsigned phase = 1; phase < 6; ++phase) {
+      const std::uint64_t some = allocated[phase] - allocated[phase - 1];
+      const bool half = std::string_view(shift) == "threads" && phase % 2 == 1;
+      EXPECT_NEAR(half ? 2000 : 4000, static_cast<double>(some), 400) << shift << " " << phase;
+      EXPECT_GT(live_of_usual[phase], half ? 30U : 60U) << shift << " " << phase;
+    }
+    if (std::string_view(shift) == "remote") {
+      EXPECT_NEAR(0.9 / 2 * 3 * 2 * 2000, static_cast<double>(all.sent) / 2, 600);
+    } else {
+      EXPECT_EQ(0U, all.sent);
+    }
+  }
 }
 
 TEST_F(BlocksTest, LargeBlocksAreFewAndWrittenAtTheFirst64KiBAndTheEnd) {

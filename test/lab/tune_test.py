@@ -13,6 +13,8 @@ from hakozuna_lab.watch import Watch
 TEXT = """hakozuna-profile 1
 line hakozuna
 program cook
+preset small
+windows 800 busy 3
 class 1040 saves 2097152
 slot 1024 spans 16
 slot 1152 spans 320
@@ -31,6 +33,7 @@ def test_reads_what_a_heap_wrote() -> None:
     assert (profile.program, profile.classes, profile.saves) == ("cook", {1040: 2097152}, 2097152)
     assert profile.spans == {1024: 16, 1152: 320}
     assert profile.bytes == 336 * 65536
+    assert (profile.small, profile.busy) == (True, (3, 800))
 
 
 def test_what_is_no_profile_is_refused() -> None:
@@ -71,13 +74,23 @@ def test_tells_what_was_measured() -> None:
     pairs = [(run(100), run(80, 1.1)), (run(101), run(81, 0.9)), (run(102), run(82))]
     text = "\n".join(tune.told("cook soup", tune.read(TEXT), Path("/x/cook.hzprofile"), 0, pairs))
     assert "a class of 1,040 bytes would save 2.0 MiB" in text
+    assert "no class of its own" not in text
     assert "peak 101.0 MiB without, 81.0 with it (0.802); time 1.000 (0.900..1.100)" in text
     assert "HZ_PROFILE=/x/cook.hzprofile" in text
 
 
 def test_tells_that_there_is_nothing_to_gain() -> None:
-    profile = tune.read(TEXT.replace("class 1040 saves 2097152\n", ""))
+    profile = tune.read(TEXT.replace("class 1040 saves 2097152\n", "").replace("preset small\n", ""))
+    assert not profile.acts
     assert "Nothing to gain" in tune.told("cook", profile, Path("x"), 0, [])[-1]
+
+
+def test_a_preset_alone_is_measured_too() -> None:
+    profile = tune.read(TEXT.replace("class 1040 saves 2097152\n", ""))
+    text = "\n".join(tune.told("cook", profile, Path("x"), 0, [(run(100), run(90))]))
+    assert "busy in the allocator in 3 of 800 windows" in text
+    assert "may hold little (preset small)" in text
+    assert "peak 100.0 MiB without, 90.0 with it" in text
 
 
 def test_runs_that_end_otherwise_are_not_compared() -> None:
