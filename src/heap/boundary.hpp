@@ -35,6 +35,7 @@ struct Boundary {
   using Observe = typename Line::Observe;
 
   static constexpr unsigned kSpanOwners = Composition<Line>::kSpanOwners;
+  static constexpr unsigned kWaits = 1000;  // for spans that others look through, before there is no memory
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as
   // zero.
@@ -62,6 +63,7 @@ struct Boundary {
     Transfer::pass_on_backlog(t, bin);
     if (waiting != nullptr) return waiting;
     bool apart = keeps_apart(t);
+    unsigned waits = kWaits;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, !apart, zeroed)) return slot;
       bundle = Front::space(t.front, bin, want);
@@ -75,7 +77,12 @@ struct Boundary {
         apart = false;
         continue;
       }
-      if (reclaimed) return nullptr;
+      if (reclaimed && !(waits != 0 && Discard<Line>::in_flight())) return nullptr;
+      if (reclaimed) {
+        --waits;
+        os::give_way();
+        continue;
+      }
       R::reclaim(t, 0);
       reclaimed = true;
     }

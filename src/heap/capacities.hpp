@@ -43,7 +43,7 @@ struct Capacities {
     const Bin bin = Policy::next_to_look_at(t.policy);
     if (bin != except && Front::count(t.front, bin) != 0 &&
         (Policy::is_unused(t.policy, bin, Front::fingerprint(t.front, bin)) ||
-         Policy::is_over(t.policy, t.capacity_bytes)))
+         Policy::is_over(t.policy, allowance(t), t.capacity_bytes)))
       shrink(t, bin);
     Policy::is_unused(t.policy, bin, Front::fingerprint(t.front, bin));  // as it is now
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Discarding: pages of a span into which no slot reaches that is out go back to the system, although the span
-// is in use. A span that a few slots hold open costs their pages then, and not 64 KiB. Called by the boundary
-// when memory would be mapped for a new span, by the purger's ticks and by trim, with the thread's lock held;
-// costs a look at a bitmap for each span, and a system call for each run of pages. Source of the idea:
-// PartitionAlloc's "discard unused system pages".
+// is in use. A span that a few slots hold open costs their pages then, and not 64 KiB. (They still count as
+// held.) Called by the boundary when memory is mapped for a new span, by the purger's ticks and by trim, with
+// the thread's lock held; costs a look at a bitmap for each span, and a system call for each run of pages.
+// Source of the idea: PartitionAlloc's "discard unused system pages".
 //
 // Not where free slots carry marks: a page that comes back reads as zero, and would look written to.
 #pragma once
@@ -27,8 +27,12 @@ struct Discard {
     if (!possible()) return 0;
     std::atomic<std::size_t>& cursor = S::global.discard_cursor;
     const Rows rows = Source::rows_from(S::global.source, cursor.load(std::memory_order_relaxed), granules);
-    const bool last = rows.end - rows.begin < granules;  // or nearly: it grows meanwhile
-    cursor.store(last ? 0 : rows.end, std::memory_order_relaxed);
+    std::size_t next = rows.end;
+    if (rows.end - rows.begin < granules) {  // elsewhere, or from the first one
+      const Rows others = Source::rows_from(S::global.source, rows.end, 1);
+      next = others.begin > rows.end ? others.begin : 0;
+    }
+    cursor.store(next, std::memory_order_relaxed);
     return among(t, rows);
   }
   // Looks at all of them.
@@ -42,12 +46,24 @@ struct Discard {
     return bytes;
   }
 
+  // Somebody has a span claimed, whose free slots nobody can have for that moment.
+  static bool in_flight() { return S::global.discarding.load(std::memory_order_acquire) != 0; }
+
  private:
+  struct InFlight {
+    InFlight() { S::global.discarding.fetch_add(1, std::memory_order_relaxed); }
+    // Release: who sees that there is none finds the span back in its list.
+    ~InFlight() { S::global.discarding.fetch_sub(1, std::memory_order_release); }
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
+  };
+
   static bool possible() { return kPossible && os::page_bytes() == kPage; }
 
   static std::size_t among(Thread& t, Rows rows) {
     std::size_t bytes = 0;
     for (std::size_t row = rows.begin; row < rows.end; ++row) {
+      const InFlight in_flight;
       FreePages claimed = Pool::claim_pages(S::shelves.pool, row);
       if (claimed.span == 0) continue;
       claimed.pages = discarded(claimed);

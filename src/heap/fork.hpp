@@ -67,7 +67,9 @@ struct Forks {
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
     g.forked = true;
     g.aided.store(false, std::memory_order_relaxed);
+    g.discarding.store(0, std::memory_order_relaxed);
     Line::Retain::set_purger(g.retain, false);
+    Line::Policy::begin_process();
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
   }

@@ -34,8 +34,9 @@ struct Purger {
   }
 
  private:
-  static constexpr std::size_t kDiscardedPerTick = 1024;  // granules
-  static constexpr unsigned kRevokedPerTick = 16;  // bounds the time for which no thread can begin or end
+  static constexpr std::size_t kLooksPerTick = 1024, kLooksAtOnce = 128;  // granules
+  static inline constinit std::size_t in_vain = 0;  // the purger's own: looks since it last discarded any
+  static constexpr unsigned kRevokedPerTick = 16;   // bounds the time for which no thread can begin or end
 
   // Without a lock; what is free in spans does not count.
   static std::size_t least_held() {
@@ -103,7 +104,10 @@ struct Purger {
   // `purger_state`, which a fork waits for.
   static bool tidy(bool idle) {
     Thread& t = S::purger_state;
-    if (Policy::watches()) S::set_bounds(os::microseconds());  // threads that stand still tell nothing
+    if (Policy::watches()) {  // threads that stand still tell nothing
+      const Crossing crossing(t);
+      S::set_bounds(os::microseconds());
+    }
     Retain::rest(S::global.retain, idle);
     const Unneeded unneeded = Retain::unneeded(S::global.retain, Source::dirty_bytes(S::global.source), idle);
     if (Line::Exchange::something_waits(S::shelves.exchange)) {
@@ -114,11 +118,8 @@ struct Purger {
       trim(t);
     }
     const bool purged = purge(t, dirty_to_keep(t, unneeded.dirty));
-    if (Policy::looks() != 0) {
-      const Crossing crossing(t);
-      Discard<Line>::some(t, kDiscardedPerTick);
-    }
-    return idle && !purged && Retain::at_rest(S::global.retain);
+    const bool discarded = discard(t);
+    return idle && !purged && !discarded && Retain::at_rest(S::global.retain);
   }
 
   static std::size_t dirty_to_keep(Thread& t, std::size_t unneeded) {
@@ -165,6 +166,16 @@ struct Purger {
       const Crossing crossing(t);
       if (SpanReturn<Line>::purge(t, keep, SpanReturn<Line>::kPurgedAtOnce) == 0) return any;
     }
+  }
+
+  // Looks at some granules; whether it may have more to find.
+  static bool discard(Thread& t) {
+    if (Policy::looks() == 0) return false;
+    for (std::size_t looked = 0; looked < kLooksPerTick; looked += kLooksAtOnce) {
+      const Crossing crossing(t);
+      in_vain = Discard<Line>::some(t, kLooksAtOnce) == 0 ? in_vain + kLooksAtOnce : 0;
+    }
+    return in_vain << kGranuleShift <= Source::reached_bytes(S::global.source);
   }
 
   // What threads have counted and not folded: who seldom crosses, never would. Who is at the boundary now

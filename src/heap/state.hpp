@@ -213,6 +213,7 @@ struct State {
     std::atomic<bool> counting{false};
     std::atomic<unsigned> trim_cursor{0};
     std::atomic<std::size_t> discard_cursor{0};  // granule
+    std::atomic<unsigned> discarding{0};         // spans that are claimed for it
     std::atomic<std::size_t> thread_budget{0};   // what the user said; 0: nothing
     unsigned exit_key = 0;
     bool has_exit_key = false;
@@ -309,9 +310,9 @@ struct State {
     const Bounds bounds = Line::Policy::bounds(now);
     Line::Retain::bound(global.retain, bounds.percent, bounds.floor, bounds.follows);
     if (!Line::Policy::round_is_over(now)) return;
-    const std::size_t idle =
-        Line::Retain::idle_bytes(global.retain) + Line::Source::dirty_bytes(global.source);
-    Line::Policy::end_round({.idle = idle, .out = Line::Retain::out_bytes(global.retain)});
+    const std::size_t dirty = Line::Source::dirty_bytes(global.source);
+    Line::Policy::end_round({.idle = Line::Retain::idle_bytes(global.retain) + dirty,
+                             .held = Line::Retain::out_bytes(global.retain) + dirty});
   }
 };
 

@@ -109,7 +109,7 @@ TYPED_TEST(LearningContract, FrozenDecidesNothing) {
   EXPECT_EQ(0u, TypeParam::looks());
   EXPECT_FALSE(TypeParam::round_is_over(1'000'000));
   EXPECT_EQ(TypeParam::Line::kThreadCacheBytes, TypeParam::budget(t, {}));
-  EXPECT_FALSE(TypeParam::is_over(t, hz::kGiB));
+  EXPECT_FALSE(TypeParam::is_over(t, {}, hz::kGiB));
 }
 
 // Whatever the times: never more than frozen, and never less than the bounds allow.
@@ -133,8 +133,11 @@ TYPED_TEST(LearningContract, LearningStaysWithinItsBounds) {
     EXPECT_LE(TypeParam::budget(t, {}), TypeParam::Line::kThreadCacheBytes);
     EXPECT_GE(TypeParam::budget(t, {}), cap.cache);
     EXPECT_EQ(hz::kGiB, TypeParam::budget(t, {.asked = hz::kGiB})) << "what the user says goes before it";
+    EXPECT_FALSE(TypeParam::is_over(t, {.asked = hz::kGiB}, hz::kGiB));
+    EXPECT_EQ(TypeParam::budget(t, {}) < TypeParam::Line::kThreadCacheBytes,
+              TypeParam::is_over(t, {}, TypeParam::Line::kThreadCacheBytes));
     halved += TypeParam::budget(t, {}) == cap.cache ? 1 : 0;
-    if (TypeParam::round_is_over(now)) TypeParam::end_round({.idle = hz::kMiB, .out = 10 * hz::kMiB});
+    if (TypeParam::round_is_over(now)) TypeParam::end_round({.idle = hz::kMiB, .held = 10 * hz::kMiB});
   }
   EXPECT_GT(tight, 100u);
   EXPECT_GT(roomy, 100u);

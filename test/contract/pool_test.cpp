@@ -313,6 +313,19 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
     return wrong;
   };
   EXPECT_EQ(0u, give(6)) << "of full spans";
+  for (const bool discarded : {false, true}) {
+    const unsigned wrong = ForkAfterEachInstruction(
+        [&] {
+          for (std::size_t row = 1; row <= kSpans; ++row) {
+            hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row);
+            if (!discarded) pages.pages = 0;
+            if (pages.span != 0) TypeParam::settle_pages(*this->pool_, pages);
+          }
+        },
+        in_child, steps);
+    EXPECT_EQ(0u, wrong) << "pages that nobody has";
+    all += steps;
+  }
   for (const unsigned number : {0U, 1U}) {  // where it was given back, and from elsewhere
     processors.go_to(number);
     in_hand.resize(in_hand.size() + 2);

@@ -20,7 +20,7 @@ struct Box {
   static Bin next_to_give(PerThread&);
   static Bin next_to_look_at(PerThread&);
   static bool is_unused(PerThread&, Bin, std::uint16_t);
-  static bool is_over(const PerThread&, std::size_t);
+  static bool is_over(const PerThread&, const Allowance&, std::size_t);
   static void set_learning(Learning, const Cap&, unsigned);
   static bool watches();
   static void refilled(std::size_t, unsigned);
@@ -33,6 +33,7 @@ struct Box {
   static void end_round(const Beyond&);
   static unsigned looks();
   static const SizeWatch& watched();
+  static void begin_process();
   static Decisions decisions();
   static bool fix(std::string_view);
 };

@@ -39,7 +39,7 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
 
   bool Listed(std::uint32_t row, Bin bin) const {
     std::uint32_t previous = 0;
-    const auto& shelf = pool_->shards[pool_->spans[row].shard].of_bin[bin];
+    const auto& shelf = pool_->shards[pool_->spans[row].place >> 8].of_bin[bin];
     for (std::uint32_t at = shelf.first; at != 0; at = pool_->spans[at].next) {
       EXPECT_EQ(previous, pool_->spans[at].previous);
       if (at == row) return true;
@@ -54,12 +54,12 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
     for (unsigned w = 0; w < SpanPool::Bits::kWords; ++w)
       bits += static_cast<unsigned>(__builtin_popcountll(pool_->bits.word(row, w)));
     ASSERT_EQ(span.free, bits);
-    if (span.bin == 0) {
+    if ((span.place & 0xff) == 0) {
       ASSERT_EQ(0u, bits) << "a bitmap is left clean";
       ASSERT_FALSE(Listed(row, bin));
       return;
     }
-    ASSERT_EQ(bin, span.bin);
+    ASSERT_EQ(bin, span.place & 0xffU);
     ASSERT_LE(span.carved, hz::bin_slots(bin));
     ASSERT_EQ(span.free > 0 || span.carved < hz::bin_slots(bin), Listed(row, bin));
     ASSERT_EQ(span.listed, Listed(row, bin));

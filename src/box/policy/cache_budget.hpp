@@ -60,7 +60,7 @@ struct CacheBudget {
     t.seen[bin] = fingerprint;
     return same;
   }
-  static bool is_over(const PerThread&, std::size_t) { return false; }
+  static bool is_over(const PerThread&, const Allowance&, std::size_t) { return false; }
 };
 
 }  // namespace hz

@@ -48,12 +48,12 @@ struct Bounds {
   unsigned percent = ~0U;               // of live bytes may be held
   std::size_t floor = ~std::size_t{0};  // free bytes that may stay in any case
   bool follows = true;                  // slots may wait for as much as there recently was
-  unsigned looks = 0;                   // granules looked at for free pages when memory is mapped for a span
 };
 
-// Bytes that were had for slots and that the program does not have, and all that are out of spans.
+// Bytes that the process holds, and those of them that the program does not have: what waits, what may be in
+// the bins of threads, free dirty pages.
 struct Beyond {
-  std::size_t idle = 0, out = 0;
+  std::size_t idle = 0, held = 0;
 };
 
 // What a policy came to so far.
@@ -84,7 +84,8 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::next_to_look_at(t) } -> std::same_as<Bin>;
   // Has it not moved since the last look, so that it is to give up half?
   { P::is_unused(t, bin, fingerprint) } -> std::same_as<bool>;
-  { P::is_over(seen, size) } -> std::same_as<bool>;  // the capacities' sum is more than it should come to be
+  // Is the capacities' sum more than it should come to be, so that it is to give up half, too?
+  { P::is_over(seen, allowance, size) } -> std::same_as<bool>;
   // What happens at the boundary is told, by any thread, while the policy watches.
   {
     P::set_learning(learning, cap, capacity)
@@ -101,6 +102,7 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::end_round(beyond) } -> std::same_as<void>;
   { P::looks() } -> std::same_as<unsigned>;  // granules to look at for free pages, for each new span; 0: none
   { P::watched() } -> std::same_as<const SizeWatch&>;  // for a profile
+  { P::begin_process() } -> std::same_as<void>;        // in the child of a fork
   { P::decisions() } -> std::same_as<Decisions>;
   // Once, when the heap opens: of the presets that it rates, that one is in force, whether it learns or not.
   // False: there is none

@@ -23,7 +23,9 @@ struct Learned : Rules {
     const std::size_t usual = Rules::budget(t, a), most = limit(t);
     return a.asked != 0 || usual < most ? usual : most;
   }
-  static bool is_over(const PerThread& t, std::size_t bytes) { return bytes > limit(t); }
+  static bool is_over(const PerThread& t, const Allowance& a, std::size_t bytes) {
+    return a.asked == 0 && bytes > limit(t);
+  }
 
   // Once, when the heap opens.
   static void set_learning(Learning learning, const Cap& bounds, unsigned processors) {
@@ -57,15 +59,18 @@ struct Learned : Rules {
   static unsigned looks() { return tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
 
   static bool round_is_over(std::uint64_t now) {
-    if (!learns.get() || rating_taken.exchange(true, std::memory_order_acquire)) return false;
-    const bool lost = rating.is_lost(tempo.spent_so_far().share());
+    if (!watches() || rating_taken.exchange(true, std::memory_order_acquire)) return false;
+    const bool lost = learns.get() && rating.is_lost(tempo.spent_so_far().share());
     if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) return true;
     rating_taken.store(false, std::memory_order_release);
     return false;
   }
   static void end_round(const Beyond& beyond) {
-    tempo.choose(rating.round(cost_of(latest, beyond)));
-    moves.store(rating.moves(), std::memory_order_relaxed);
+    // A round in which hardly anybody was at work is no evidence.
+    if (learns.get() && latest.all >= kLeastRound) {
+      tempo.choose(rating.round(cost_of(latest, beyond)));
+      moves.store(rating.moves(), std::memory_order_relaxed);
+    }
     rating_taken.store(false, std::memory_order_release);
   }
   static bool fix(std::string_view name) {
@@ -78,6 +83,9 @@ struct Learned : Rules {
     }
     return false;
   }
+
+  // In the child of a fork: whoever was at it is not there.
+  static void begin_process() { rating_taken.store(false, std::memory_order_relaxed); }
 
   static const SizeWatch& watched() { return watch; }
   static Decisions decisions() {
@@ -96,12 +104,13 @@ struct Learned : Rules {
   static constexpr unsigned kBytesForTime = 8;
   static constexpr std::size_t kLittle = 32 * kMiB;  // a process that is small is not to be made smaller
   static constexpr unsigned kLeastWindows = 8, kSeldom = 8;
+  static constexpr std::uint64_t kLeastRound = Tempo::kRound / 8;  // microseconds of all threads
+  static_assert(Rating::kPlayers == Tempo::kPresetCount);
   static constexpr std::size_t kTightFloor =
       kMiB;  // free bytes that may stay in a process that is held tight
 
   static unsigned cost_of(const Tempo::Spent& spent, const Beyond& beyond) {
-    const std::size_t held = beyond.idle + beyond.out + kLittle;
-    const std::size_t idle = beyond.idle / kKiB * Tempo::kAll / (held / kKiB);
+    const std::size_t idle = beyond.idle / kKiB * Tempo::kAll / ((beyond.held + kLittle) / kKiB);
     return spent.share() + static_cast<unsigned>(idle) / kBytesForTime;
   }
   static std::size_t limit(const PerThread& t) {

@@ -24,13 +24,13 @@ namespace hz {
 
 class Tempo {
  public:
-  static constexpr unsigned kTimed = 4;
+  static constexpr unsigned kTimed = 5;  // odd: refills and flushes alternate
   static constexpr std::uint64_t kWindow = 4096, kCalm = 65536, kRound = 131072;  // microseconds
   static constexpr unsigned kAll = 1024;                                          // shares are parts of it
   static constexpr unsigned kNever = ~0U / kAll;
-  // One window counts for a kMemory-th, and no more than that share; one crossing for no more than that time:
-  // who was put off a processor, or gave pages back, is not busy.
-  static constexpr unsigned kMemory = 4, kMostOfOne = 96;
+  // One window counts for a kMemory-th, and for no more than so many eighths of busy; one crossing for no
+  // more than kLongest: who was put off a processor, or gave pages back, is not busy.
+  static constexpr unsigned kMemory = 4, kMostOfOne = 20;
   static constexpr unsigned kWindows = 16, kRoomyPart = kAll / 4;
   static constexpr std::uint64_t kLongest = 64;  // microseconds
 
@@ -60,7 +60,8 @@ class Tempo {
   // What all threads together spent since the round began; microseconds.
   struct Spent {
     std::uint64_t inside = 0, all = 0;
-    unsigned share() const { return all == 0 ? 0 : static_cast<unsigned>(inside * kAll / all); }
+    unsigned waiters = 1;  // threads for each processor
+    unsigned share() const { return all == 0 ? 0 : static_cast<unsigned>(inside * kAll / all) * waiters; }
   };
 
   // Once, before the first crossing.
@@ -80,9 +81,10 @@ class Tempo {
     if (all < kWindow) return false;
     const std::uint64_t inside = t.inside < all ? t.inside : all;
     end_window(t, static_cast<unsigned>(inside * kAll / all) * waiters_.load(std::memory_order_relaxed), end);
-    present_.fetch_add(all < 2 * kWindow ? all : 2 * kWindow, std::memory_order_relaxed);
-    inside_.fetch_add(inside, std::memory_order_relaxed);
-    all_.fetch_add(all, std::memory_order_relaxed);
+    // Whoever slept was not there.
+    const std::uint64_t present = all < 2 * kWindow ? all : 2 * kWindow;
+    all_.fetch_add(present, std::memory_order_relaxed);
+    inside_.fetch_add(inside < present ? inside : present, std::memory_order_relaxed);
     t.began = end;
     t.inside = 0;
     return true;
@@ -91,8 +93,9 @@ class Tempo {
   bool is_tight(std::uint64_t now) {
     const Preset& p = preset();
     if (p.roomy_from == 0 || p.roomy_from == kNever) return p.roomy_from != 0;
-    const std::uint64_t at = busy_at_.load(std::memory_order_relaxed);
-    if (at == 0) busy_at_.store(now, std::memory_order_relaxed);
+    std::atomic<std::uint64_t>& busy_at = busy_at_[bar_of(p)];
+    const std::uint64_t at = busy_at.load(std::memory_order_relaxed);
+    if (at == 0) busy_at.store(now, std::memory_order_relaxed);
     return at != 0 && now > at && now - at > kCalm;
   }
 
@@ -107,35 +110,43 @@ class Tempo {
     return {busy_windows_.load(std::memory_order_relaxed), windows_.load(std::memory_order_relaxed)};
   }
   Spent spent_so_far() const {
-    return {inside_.load(std::memory_order_relaxed), all_.load(std::memory_order_relaxed)};
+    return {inside_.load(std::memory_order_relaxed), all_.load(std::memory_order_relaxed),
+            waiters_.load(std::memory_order_relaxed)};
   }
   // One caller is told that a round is over, and what was spent in it.
   bool ends_round(std::uint64_t now, std::uint64_t length, Spent& spent) {
     std::uint64_t began = round_began_.load(std::memory_order_relaxed);
-    if (began != 0 && now - began < length) return false;
+    if (began != 0 && (now < began || now - began < length)) return false;
     const std::uint64_t began_before = began;
     if (!round_began_.compare_exchange_strong(began, now, std::memory_order_relaxed)) return false;
-    const std::uint64_t present = present_.exchange(0, std::memory_order_relaxed),
-                        passed = now - began_before;
-    const std::uint64_t waiters = passed == 0 ? 0 : present / passed / processors_.get();
+    spent = {inside_.exchange(0, std::memory_order_relaxed), all_.exchange(0, std::memory_order_relaxed),
+             waiters_.load(std::memory_order_relaxed)};
+    const std::uint64_t passed = now - began_before;
+    const std::uint64_t waiters = passed == 0 ? 0 : spent.all / passed / processors_.get();
     waiters_.store(waiters < 1 ? 1 : static_cast<unsigned>(waiters), std::memory_order_relaxed);
-    spent.inside = inside_.exchange(0, std::memory_order_relaxed);
-    spent.all = all_.exchange(0, std::memory_order_relaxed);
     return began_before != 0;
   }
 
  private:
-  unsigned from(unsigned eighths) const { return eighths * busy_.get() / 8; }
+  // Bars for the process: that of `balanced` and that of `remote`. Both are kept, whichever preset is in
+  // force: one that is tried leaves nothing behind.
+  static constexpr unsigned kBars[] = {8, 3};
+  static unsigned bar_of(const Preset& p) { return p.roomy_from == kBars[1] ? 1 : 0; }
+
+  unsigned from(unsigned eighths) const { return eighths == kNever ? kNever : eighths * busy_.get() / 8; }
+
   void end_window(Thread& t, unsigned share, std::uint64_t now) {
     const Preset& p = preset();
-    t.share = ((kMemory - 1) * t.share + (share < kMostOfOne ? share : kMostOfOne)) / kMemory;
+    const unsigned most = from(kMostOfOne);
+    t.share = ((kMemory - 1) * t.share + (share < most ? share : most)) / kMemory;
     windows_.fetch_add(1, std::memory_order_relaxed);
     if (t.share >= busy_.get()) busy_windows_.fetch_add(1, std::memory_order_relaxed);
-    const bool busy = t.share >= from(p.roomy_from);
-    const unsigned part =
-        ((kWindows - 1) * part_.load(std::memory_order_relaxed) + (busy ? kAll : 0)) / kWindows;
-    part_.store(part, std::memory_order_relaxed);
-    if (part >= kRoomyPart) busy_at_.store(now, std::memory_order_relaxed);
+    for (unsigned bar = 0; bar < 2; ++bar) {
+      const unsigned was = part_[bar].load(std::memory_order_relaxed);
+      const unsigned part = ((kWindows - 1) * was + (t.share >= from(kBars[bar]) ? kAll : 0)) / kWindows;
+      part_[bar].store(part, std::memory_order_relaxed);
+      if (part >= kRoomyPart) busy_at_[bar].store(now, std::memory_order_relaxed);
+    }
     if (t.share >= from(p.cache_from)) {
       t.halvings = 0;
     } else if (t.share < from(p.calm_below) && t.halvings < kMostHalvings) {
@@ -144,12 +155,11 @@ class Tempo {
   }
 
   OnceWord<unsigned> busy_{40}, processors_{1};
-  std::atomic<unsigned> waiters_{1};       // threads for each processor, of those that do not sleep
-  std::atomic<std::uint64_t> present_{0};  // microseconds of theirs in this round
+  std::atomic<unsigned> waiters_{1};  // threads for each processor, of those that do not sleep
   std::atomic<unsigned> preset_{0};
-  std::atomic<unsigned> part_{0};                           // of windows that were busy, of late
-  std::atomic<std::uint64_t> busy_at_{0}, round_began_{0};  // microseconds; 0: never
-  std::atomic<std::uint64_t> inside_{0}, all_{0};           // of the round
+  std::atomic<unsigned> part_[2] = {};                           // of windows that were busy, of late, by bar
+  std::atomic<std::uint64_t> busy_at_[2] = {}, round_began_{0};  // microseconds; 0: never
+  std::atomic<std::uint64_t> inside_{0}, all_{0};                // of the round
   std::atomic<std::uint64_t> windows_{0}, busy_windows_{0};
 };
 

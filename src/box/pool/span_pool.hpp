@@ -11,8 +11,9 @@
 //   in the list of its shelf  <=>  (free > 0 or carved < slots) and not claimed
 //   a span's shelf changes with the locks of both shelves held
 //   free == carved            =>  nobody holds a slot: the span leaves the pool, or is claimed
-//   a bit in `absent`         =>  the page has no memory: it was never touched, or was discarded, and no slot
-//                                 that reaches into it was handed out since
+//   a bit in `absent`         =>  the page was never touched, or was discarded, and no slot that reaches into
+//   it
+//                                 was handed out since: it has no memory, but for what huge pages bring
 #pragma once
 
 #include <atomic>
@@ -31,9 +32,10 @@ struct BasicSpanPool {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
     std::uint16_t carved, free;
     std::uint32_t owner;
-    std::uint16_t absent;           // a bit a page
-    std::atomic<std::uint8_t> bin;  // read without a lock, to find the shelf; so is shard
-    std::atomic<std::uint8_t> shard;
+    std::uint16_t absent;  // a bit a page
+    // Its shard and its bin, in one word: read without a lock, to find the shelf, and with that shelf's lock
+    // it stays.
+    std::atomic<std::uint16_t> place;
     bool listed, zeroed, claimed;
   };
 
@@ -79,8 +81,7 @@ struct BasicSpanPool {
     const os::Guarded hold(g.shards[here].of_bin[bin].lock);
     const std::uint32_t row = row_of(g, span);
     clear(g.spans[row]);
-    set_shard(g.spans[row], here);
-    set_bin(g.spans[row], bin);
+    set_place(g.spans[row], here, bin);
     g.spans[row].owner = owner;
     g.spans[row].zeroed = zeroed;
     g.spans[row].absent = zeroed ? static_cast<std::uint16_t>(kAllPages) : 0;
@@ -104,7 +105,7 @@ struct BasicSpanPool {
       const std::uint32_t row = anybodys ? first(other) : owned(g, other, owner, kOwnLooks);
       if (row == 0) continue;
       unlink(g, row);
-      set_shard(g.spans[row], here);
+      set_place(g.spans[row], here, bin);
       return take_from(g, row, owner, out, want);
     }
     return {};
@@ -168,11 +169,9 @@ struct BasicSpanPool {
   static FreePages claim_pages(Global& g, std::size_t row) {
     FreePages claimed;
     Span& span = g.spans[row];
-    const Bin bin = bin_of(span);
-    if (bin == 0 || is_large(bin)) return claimed;
-    with_shelf(g, span, bin, [&] {
-      const auto number = static_cast<std::uint32_t>(row);
-      if (bin_of(span) != bin || !span.listed || span.carved == 0) return;
+    const auto number = static_cast<std::uint32_t>(row);
+    with_shelf(g, span, [&](Bin bin) {
+      if (is_large(bin) || !span.listed || span.carved == 0) return;
       for (unsigned page = 0; page < kPages; ++page)
         if (is_free(g, number, page)) claimed.pages |= 1U << page;
       if (claimed.pages == 0) return;
@@ -187,7 +186,7 @@ struct BasicSpanPool {
     const std::uint32_t row = row_of(g, claimed.span);
     Span& span = g.spans[row];
     bool emptied = false;
-    with_shelf(g, span, claimed.bin, [&] {
+    with_shelf(g, span, [&](Bin) {
       span.claimed = false;
       span.absent = static_cast<std::uint16_t>(span.absent | claimed.pages);
       emptied = span.free == span.carved;
@@ -197,27 +196,28 @@ struct BasicSpanPool {
   }
 
   // In a child that another thread's change was cut off in: the classes whose locks were held count their
-  // slots again. `for_each_row` visits all granules that were ever used.
+  // slots again, and so do spans that were claimed. `for_each_row` visits all granules that were ever used.
   template <class ForEachRow>
   static void make_whole(Global& g, ForEachRow for_each_row) {
-    bool cut[kBins] = {}, any = false;
+    bool cut[kBins] = {};
     for (auto& shard : g.shards)
       for (Bin bin = 1; bin < kBins; ++bin) cut[bin] |= shard.of_bin[bin].lock.reset();
     for (Bin bin = 1; bin < kBins; ++bin) {
-      any |= cut[bin];
       for (auto& shard : g.shards)
         if (cut[bin]) set_first(shard.of_bin[bin], 0);
     }
-    if (!any) return;
     for_each_row([&](std::size_t row) {
-      if (cut[bin_of(g.spans[row])]) count_again(g, static_cast<std::uint32_t>(row));
+      Span& span = g.spans[row];
+      if (!cut[bin_of(span)] && !span.claimed) return;
+      span.claimed = false;
+      count_again(g, static_cast<std::uint32_t>(row));
     });
   }
 
   // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
     const volatile Span& span = g.spans[row_of(g, start)];
-    const Bin bin = span.bin.load(std::memory_order_relaxed);
+    const Bin bin = span.place.load(std::memory_order_relaxed) & 0xff;
     return at - start < span.carved * bin_size(bin) ? bin : 0;
   }
 
@@ -247,12 +247,15 @@ struct BasicSpanPool {
     return true;
   }
 
-  // With the lock of the shelf of a span of that class, which may be on its way to another one.
-  static void with_shelf(Global& g, const Span& span, Bin bin, auto visit) {
+  // With the lock of the shelf of a span in use; if it has none, it is not visited.
+  static void with_shelf(Global& g, const Span& span, auto visit) {
     for (;;) {
-      const unsigned shard = shard_of(span);
-      const os::Guarded hold(g.shards[shard].of_bin[bin].lock);
-      if (shard_of(span) == shard) return visit();
+      const std::uint16_t place = span.place.load(std::memory_order_relaxed);
+      const Bin bin = place & 0xff;
+      if (bin == 0) return;
+      const os::Guarded hold(g.shards[place >> 8].of_bin[bin].lock);
+      // Whoever comes to this shelf, or leaves it, needs the lock.
+      if (span.place.load(std::memory_order_relaxed) == place) return visit(bin);
     }
   }
   // The slots that reach into a page.
@@ -281,16 +284,13 @@ struct BasicSpanPool {
       g.used.fetch_or(mine, std::memory_order_relaxed);
     return here;
   }
-  static unsigned shard_of(const Span& span) { return span.shard.load(std::memory_order_relaxed); }
-  static void set_shard(Span& span, unsigned shard) {
-    span.shard.store(static_cast<std::uint8_t>(shard), std::memory_order_relaxed);
+  static unsigned shard_of(const Span& span) { return span.place.load(std::memory_order_relaxed) >> 8; }
+  static Bin bin_of(const Span& span) { return span.place.load(std::memory_order_relaxed) & 0xff; }
+  static void set_place(Span& span, unsigned shard, Bin bin) {
+    span.place.store(static_cast<std::uint16_t>(shard << 8 | bin), std::memory_order_relaxed);
   }
   static Shelf& shelf_of(Global& g, const Span& span) {
     return g.shards[shard_of(span)].of_bin[bin_of(span)];
-  }
-  static Bin bin_of(const Span& span) { return span.bin.load(std::memory_order_relaxed); }
-  static void set_bin(Span& span, Bin bin) {
-    span.bin.store(static_cast<std::uint8_t>(bin), std::memory_order_relaxed);
   }
   static std::uint32_t first(const Shelf& shelf) { return shelf.first.load(std::memory_order_relaxed); }
   static void set_first(Shelf& shelf, std::uint32_t row) {
@@ -302,7 +302,7 @@ struct BasicSpanPool {
     span.carved = span.free = 0;
     span.owner = 0;
     span.absent = 0;
-    set_bin(span, 0);
+    set_place(span, shard_of(span), 0);
     span.listed = span.zeroed = span.claimed = false;
   }
 

@@ -165,7 +165,10 @@ struct BasicHysteresis : Footprint {
   }
 
   static void bound(Global& g, unsigned percent, std::size_t floor, bool follows) {
-    if (g.most_percent.load(std::memory_order_relaxed) == percent) return;
+    if (g.most_percent.load(std::memory_order_relaxed) == percent &&
+        g.most_floor.load(std::memory_order_relaxed) == floor &&
+        g.waits.load(std::memory_order_relaxed) == follows)
+      return;
     g.most_percent.store(percent, std::memory_order_relaxed);
     g.most_floor.store(floor, std::memory_order_relaxed);
     g.waits.store(follows, std::memory_order_relaxed);
