@@ -38,7 +38,7 @@ constexpr Lane phases_lane(std::string_view name, std::string_view shift) {
                          {"shift", shift},
                          {"slots", 100'000},
                          {"phases", 6},
-                         {"iterations", 24'000'000}}};
+                         {"iterations", 150'000'000}}};
 }
 
 // One lane per line.

@@ -40,7 +40,7 @@ class Tempo {
     unsigned roomy_from, cache_from, calm_below;
   };
   static constexpr Preset kPresets[] = {
-      {"balanced", 8, 8, 3},
+      {"balanced", 8, 4, 1},
       {"fast", 0, 0, 0},                  // never less than a frozen heap
       {"small", kNever, kNever, kNever},  // never more than the least
       {"remote", 3, 16, 8},               // what waits for others is worth more than what threads have
