@@ -154,5 +154,32 @@ TYPED_TEST(LearningContract, PresetsAreKnownByName) {
   EXPECT_STREQ("balanced", TypeParam::decisions().preset);
 }
 
+// What is tried and is far dearer is put away soon, also where one thread alone is at work. Of a line whose
+// policy no other test has told anything.
+struct TriedLine : PolicyOf {};
+TEST(Learned, ADearTrialIsBrokenOff) {
+  using P = hz::Learned<hz::Frozen<TriedLine>>;
+  P::set_learning(hz::Learning::kLearn, {}, 1);
+  const std::string_view leader = P::decisions().preset;
+  P::PerThread t;
+  std::uint64_t now = 1, trial_began = 0, longest = 0;
+  unsigned trials = 0;
+  while (now < 60'000'000) {
+    const bool tried = P::decisions().preset != leader;
+    if (tried && trial_began == 0) trial_began = now, ++trials;
+    if (!tried && trial_began != 0) {
+      longest = std::max(longest, now - trial_began);
+      trial_began = 0;
+    }
+    now += tried ? 20 : 80;  // 100 of 1,024 parts of the time, and 400
+    if (!P::is_timed(t) || !P::crossed(t, now - 8, now)) continue;
+    (void)P::bounds(now);
+    if (P::round_is_over(now)) P::end_round({.idle = 0, .held = hz::kMiB});
+  }
+  EXPECT_GT(trials, 2u);
+  EXPECT_LT(longest, hz::Tempo::kRound / 2) << "a fraction of a round";
+  EXPECT_EQ(0u, P::decisions().moves);
+}
+
 }  // namespace
 }  // namespace hz_test

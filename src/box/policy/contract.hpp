@@ -87,9 +87,8 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   // Is the capacities' sum more than it should come to be, so that it is to give up half, too?
   { P::is_over(seen, allowance, size) } -> std::same_as<bool>;
   // What happens at the boundary is told, by any thread, while the policy watches.
-  {
-    P::set_learning(learning, cap, capacity)
-    } -> std::same_as<void>;  // once, when the heap opens; so many processors
+  // Once, when the heap opens; on so many processors
+  { P::set_learning(learning, cap, capacity) } -> std::same_as<void>;
   { P::watches() } -> std::same_as<bool>;
   { P::refilled(size, capacity) } -> std::same_as<void>;  // so many slots, when one for that size was missing
   { P::span_acquired(bin) } -> std::same_as<void>;        // with no lock of the pool's or the source's held

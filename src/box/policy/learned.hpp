@@ -60,7 +60,8 @@ struct Learned : Rules {
 
   static bool round_is_over(std::uint64_t now) {
     if (!watches() || rating_taken.exchange(true, std::memory_order_acquire)) return false;
-    const bool lost = learns.get() && rating.is_lost(tempo.spent_so_far().share());
+    const Tempo::Spent so_far = tempo.spent_so_far();
+    const bool lost = learns.get() && so_far.all >= kLeastRound && rating.is_lost(so_far.share());
     if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) return true;
     rating_taken.store(false, std::memory_order_release);
     return false;
@@ -106,8 +107,7 @@ struct Learned : Rules {
   static constexpr unsigned kLeastWindows = 8, kSeldom = 8;
   static constexpr std::uint64_t kLeastRound = Tempo::kRound / 8;  // microseconds of all threads
   static_assert(Rating::kPlayers == Tempo::kPresetCount);
-  static constexpr std::size_t kTightFloor =
-      kMiB;  // free bytes that may stay in a process that is held tight
+  static constexpr std::size_t kTightFloor = kMiB;  // free bytes that may stay in a tight process
 
   static unsigned cost_of(const Tempo::Spent& spent, const Beyond& beyond) {
     const std::size_t idle = beyond.idle / kKiB * Tempo::kAll / ((beyond.held + kLittle) / kKiB);

@@ -6,10 +6,9 @@
 // each. The same times in the same order give the same answers.
 //
 //   a thread    at the end of each window: busy from `cache_from` on, then it may cache what it likes;
-//               below `calm_below` its limit is halved, down to `least_cache`
-//   the process roomy while a quarter of the windows of its threads are busy, from `roomy_from` on; tight
-//   when
-//               that is kCalm ago
+//               below `calm_below` its limit is halved, down to what the bounds leave it (Cap::cache)
+//   the process is roomy while a quarter of the windows of its threads are busy, from `roomy_from` on;
+//               tight when that is kCalm ago
 //
 // Shares are of the clock on the wall, times the threads that a processor has to serve: who waits for one
 // would look calmer than he is. Who sleeps does.

@@ -15,7 +15,7 @@ struct Run {
   bool zeroed = false;    // reads as zero
 };
 
-// Granules in a row, by number, from the first one to before the end. None: both are 0.
+// Granules in a row, by number, from the first one to before the end. None: these are the same.
 struct Rows {
   std::size_t begin = 0, end = 0;
 };
