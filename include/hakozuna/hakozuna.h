@@ -94,6 +94,11 @@ typedef struct hz_stats_t {
 /* Fill *out; `size` is sizeof(hz_stats_t) as the caller knows it (older callers get their prefix). */
 HZ_API void hz_stats(hz_stats_t* out, size_t size);
 
+/* Write the profile of the program so far to the file that HZ_PROFILE names, as is done when the process
+ * exits; for those that never do (HZ_POLICY=observe; doc/profile.md). 1 if it was written; 0 if the heap does
+ * not observe, no file is named, or it cannot be written, of which a warning tells. */
+HZ_API int hz_write_profile(void);
+
 HZ_API const char* hz_version(void); /* "0.1.0" */
 HZ_API const char* hz_line(void);    /* "hz3" */
 

@@ -32,6 +32,7 @@ class Profile:
     spans: dict[int, int]  # bytes of the slots -> the most spans of the class
     sizes: dict[int, int]  # sizes, rounded up to 16 bytes -> slots that came for them
     busy: tuple[int, int]  # windows of a thread's time in which it was, of so many
+    peak: dict[str, int]  # what was held at its largest, bytes, by who had it
     small: bool  # it asks for the preset of that name
 
     @property
@@ -55,6 +56,7 @@ def read(text: str) -> Profile:
     if not text.startswith("hakozuna-profile 1\n"):
         raise LabError("what the program wrote is no profile: is the library older than hz?")
     program, busy, small = "", (0, 0), False
+    peak: dict[str, int] = {}
     numbers: dict[str, dict[int, int]] = {"class": {}, "slot": {}, "size": {}}
     for line in text.splitlines()[1:]:
         match line.split(" "):
@@ -64,11 +66,13 @@ def read(text: str) -> Profile:
                 small = True
             case ["windows", windows, "busy", some]:
                 busy = (int(some), int(windows))
+            case ["peak", _, *parts]:
+                peak = {word: int(number) for word, number in zip(parts[::2], parts[1::2], strict=True)}
             case [("class" | "slot" | "size") as kind, number, _, value]:
                 numbers[kind][int(number)] = int(value)
             case _:
                 pass
-    return Profile(text, program, numbers["class"], numbers["slot"], numbers["size"], busy, small)
+    return Profile(text, program, numbers["class"], numbers["slot"], numbers["size"], busy, peak, small)
 
 
 def best(profiles: Iterable[Profile]) -> Profile:
@@ -96,11 +100,27 @@ def waste(profile: Profile) -> list[str]:
     return rows
 
 
+def causes(profile: Profile) -> list[str]:
+    """Why the process held what it held at its largest."""
+    if not any(profile.peak.values()):
+        return []
+    words = {
+        "blocks": "in blocks, sizes rounded up to their class",
+        "spans": "free in spans that some blocks hold open",
+        "cached": "at most, in the caches of threads",
+        "waiting": "waiting for another thread",
+        "dirty": "free, not yet given back",
+    }
+    rows = (f"{profile.peak.get(key, 0) / MIB:>9.1f} {why}" for key, why in words.items())
+    return ["at its largest, MiB:", *rows, ""]
+
+
 def told(command: str, profile: Profile, file: Path, observed: int, pairs: Sequence[Pair]) -> list[str]:
     """`observed`: the exit code of the run that was observed."""
     text = [
         f"{command}: profile of {profile.program}, {file}",
         "",
+        *causes(profile),
         "of the largest classes:  most MiB   usual size    not asked for",
         *waste(profile),
         "",

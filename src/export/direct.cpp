@@ -24,6 +24,7 @@ HZ_EXPORT size_t hz_usable_size(const void* ptr) { return ThisHeap::usable_size(
 HZ_EXPORT int hz_owns(const void* ptr) { return ThisHeap::owns(ptr) ? 1 : 0; }
 HZ_EXPORT int hz_check(const void* ptr) { return static_cast<int>(ThisHeap::check(ptr)); }
 HZ_EXPORT int hz_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
+HZ_EXPORT int hz_write_profile() { return ThisLibrary::write_profile() ? 1 : 0; }
 HZ_EXPORT const char* hz_version() { return HZ_VERSION; }
 HZ_EXPORT const char* hz_line() { return hz::ThisLine::kName; }
 

@@ -271,7 +271,7 @@ struct Heap {
   // Of a size whose classes keep the alignment.
   static void tell_policy(const Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
     if (Policy::watches())
-      Policy::refilled(align_up(size == 0 ? 1 : size, alignment),
+      Policy::refilled(t.policy, align_up(size == 0 ? 1 : size, alignment),
                        Policy::refill_batch(bin, Front::capacity(t.front, bin)));
   }
 

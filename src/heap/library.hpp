@@ -22,11 +22,18 @@ struct Library {
   }
   static void at_exit() {
     if (prints_stats()) Stats<Line>::print_last();
-    if (writes_profile()) write_profile();
+    write_profile();
     ExitCheck<Line>::run();
   }
   // Where the loader has not yet written the first contents of thread-local storage.
   static void prepare_thread() { S::tls.fast.store(&S::empty, std::memory_order_relaxed); }
+
+  // False where the heap does not observe, or names no file, or it cannot be written.
+  static bool write_profile() {
+    using Policy = typename Line::Policy;
+    return writes_profile() &&
+           Profile::write_file({Policy::watched(), Policy::decisions(), Policy::peak()}, Line::kName);
+  }
 
   static hz_stats_t stats() { return Stats<Line>::read(); }
   static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
@@ -39,10 +46,7 @@ struct Library {
   // In a signal handler.
   static void when_terminated() {
     if (prints_stats()) Stats<Line>::print_interrupted();
-    if (writes_profile()) write_profile();
-  }
-  static void write_profile() {
-    Profile::write_file(Line::Policy::watched(), Line::Policy::decisions(), Line::kName);
+    write_profile();
   }
   static bool writes_profile() {
     return Start<Line>::options.learning == Learning::kObserve && Profile::has_file();

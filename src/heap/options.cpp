@@ -103,6 +103,7 @@ bool set_learn_retain(Options& o, std::string_view value) {
 }
 bool set_learn_looks(Options& o, std::string_view value) { return set_bound(value, 0, 4096, o.cap.looks); }
 bool set_learn_busy(Options& o, std::string_view value) { return set_bound(value, 0, 1024, o.cap.busy); }
+bool set_learn_purger(Options& o, std::string_view value) { return set_bound(value, 0, 1024, o.cap.purger); }
 bool set_profile(Options&, std::string_view value) {
   return os::keep_path(os::File::kProfile, value.data(), value.size());
 }
@@ -195,7 +196,7 @@ HZ_COLD void Options::warn_of_preset(const char* line) const {
   message.text("hz: warning: line ").text(line).text(" has no preset ").text(preset).text("\n").send();
 }
 
-constexpr Options::Knob Options::kKnobs[17] = {
+constexpr Options::Knob Options::kKnobs[18] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "where the statistics line goes instead of stderr", set_stats_file},
@@ -232,6 +233,9 @@ constexpr Options::Knob Options::kKnobs[17] = {
     {"learn_busy", "HZ_LEARN_BUSY", "0 to 1024",
      "1024ths of its time that a thread has to spend in the allocator's slow paths to be given more memory",
      set_learn_busy},
+    {"learn_purger", "HZ_LEARN_PURGER", "0 to 1024",
+     "1024ths of a processor that the purger of a learning heap may take; 0: what it needs",
+     set_learn_purger},
 };
 
 }  // namespace hz

@@ -54,7 +54,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, std::string_view value);
   };
-  static const Knob kKnobs[17];
+  static const Knob kKnobs[18];
 
   static Options read();
 

@@ -93,7 +93,8 @@ void Profile::deal_out() const {
   }
 }
 
-std::string_view Profile::compose(const SizeWatch& watch, const Decisions& decisions, const char* line) {
+std::string_view Profile::compose(const Seen& seen, const char* line) {
+  const SizeWatch& watch = seen.sizes;
   std::uint64_t all = 0;
   for (unsigned n = 0; n < SizeWatch::kNumbers; ++n) all += watch.slots(n);
   Text& m = composed;
@@ -101,8 +102,11 @@ std::string_view Profile::compose(const SizeWatch& watch, const Decisions& decis
   m.part(kFirst.data(), kFirst.size()).text("\nline ").text(line);
   m.text("\nprogram ").name(os::program_name()).text("\n");
   const Profile profile = of(watch);
-  if (decisions.calm) m.text("preset small\n");
-  m.text("windows ").decimal(decisions.windows).text(" busy ").decimal(decisions.busy).text("\n");
+  if (seen.decisions.calm) m.text("preset small\n");
+  m.text("windows ").decimal(seen.decisions.windows).text(" busy ").decimal(seen.decisions.busy).text("\n");
+  m.text("peak ").decimal(seen.peak.all()).text(" blocks ").decimal(seen.peak.blocks);
+  m.text(" waiting ").decimal(seen.peak.waiting).text(" cached ").decimal(seen.peak.cached);
+  m.text(" spans ").decimal(seen.peak.in_spans).text(" dirty ").decimal(seen.peak.dirty).text("\n");
   for (unsigned i = 0; i < kSpares; ++i) {
     if (profile.sizes[i] != 0)
       m.text("class ").decimal(profile.sizes[i]).text(" saves ").decimal(profile.saves[i]).text("\n");
@@ -135,12 +139,17 @@ HZ_COLD void Profile::warn_of_no_file() {
   message.text("hz: warning: HZ_POLICY=observe writes no profile, for HZ_PROFILE names no file\n").send();
 }
 
-void Profile::write_file(const SizeWatch& watch, const Decisions& decisions, const char* line) {
-  static constinit std::atomic<bool> writing{false};
-  if (writing.exchange(true, std::memory_order_relaxed)) return;  // one thread exits, and another is ended
-  const std::string_view text = compose(watch, decisions, line);
-  if (!os::write_profile(text.data(), text.size())) warn("it cannot be written");
-  writing.store(false, std::memory_order_relaxed);
+bool Profile::write_file(const Seen& seen, const char* line) {
+  static constinit std::atomic<std::uint64_t> writer{0};  // a process: a fork leaves its threads behind
+  const std::uint64_t self = os::process_id();
+  std::uint64_t before = writer.load(std::memory_order_relaxed);
+  if (before == self || !writer.compare_exchange_strong(before, self, std::memory_order_acquire))
+    return false;
+  const std::string_view text = compose(seen, line);
+  const bool written = os::write_profile(text.data(), text.size());
+  if (!written) warn("it cannot be written");
+  writer.store(0, std::memory_order_release);
+  return written;
 }
 
 }  // namespace hz

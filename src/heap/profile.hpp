@@ -2,8 +2,8 @@
 //
 // The profile of a program: which spare classes its sizes are worth, and what that was concluded from. A text
 // of lines, written by a heap that observes (HZ_POLICY=observe, HZ_PROFILE=FILE) and read by any other that
-// is given it; doc/profile.md says what stands in it. Called when the heap opens and when the process exits;
-// nothing allocates.
+// is given it; doc/profile.md says what stands in it. Called when the heap opens, when the process exits and
+// when the program asks for it; nothing allocates.
 #pragma once
 
 #include <string_view>
@@ -29,15 +29,21 @@ struct Profile {
   const char* parse(std::string_view text);
   void deal_out() const;
 
+  // What a policy has seen and come to so far.
+  struct Seen {
+    const SizeWatch& sizes;
+    Decisions decisions;
+    Held peak;
+  };
   // The text stands until the next one is composed, by one thread at a time.
-  static std::string_view compose(const SizeWatch& watch, const Decisions& decisions, const char* line);
+  static std::string_view compose(const Seen& seen, const char* line);
 
   static bool has_file() { return *os::kept_path(os::File::kProfile) != 0; }
   // Reads the file that the user named and deals its classes out; a warning, and an empty one, if it is not
   // to be used.
   static Profile start_from_file();
-  static void warn_of_no_file();  // that the heap observes for nothing
-  static void write_file(const SizeWatch& watch, const Decisions& decisions, const char* line);
+  static void warn_of_no_file();                               // that the heap observes for nothing
+  static bool write_file(const Seen& seen, const char* line);  // a warning and false if it cannot be
 };
 
 }  // namespace hz

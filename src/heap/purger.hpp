@@ -64,9 +64,12 @@ struct Purger {
     bool barrier = os::barrier_on_all_threads();
     announce(true, barrier);
     unsigned quiet_ticks = 0;
+    std::uint64_t spent = 0;  // microseconds, at the last tick
     for (unsigned number = 1;; ++number) {
-      os::wait_at_most(word(), S::kPurgerRuns, Background::kTickMilliseconds);
+      os::wait_at_most(word(), S::kPurgerRuns, Policy::purger_rest(Background::kTickMilliseconds, spent));
+      const std::uint64_t began = os::microseconds();
       quiet_ticks = tick(number) ? quiet_ticks + 1 : 0;
+      spent = os::microseconds() - began;
       const bool at_rest = Background::at_rest(quiet_ticks);
       if (ended(at_rest, barrier)) return;
       if (!at_rest) continue;

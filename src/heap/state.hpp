@@ -309,10 +309,20 @@ struct State {
   static void set_bounds(std::uint64_t now) {
     const Bounds bounds = Line::Policy::bounds(now);
     Line::Retain::bound(global.retain, bounds.percent, bounds.floor, bounds.follows);
-    if (!Line::Policy::round_is_over(now)) return;
-    const std::size_t dirty = Line::Source::dirty_bytes(global.source);
-    Line::Policy::end_round({.idle = Line::Retain::idle_bytes(global.retain) + dirty,
-                             .held = Line::Retain::out_bytes(global.retain) + dirty});
+    Line::Policy::holds(now, held());
+  }
+  // Read one after the other, while others change them.
+  static Held held() {
+    const auto less = [](std::size_t from, std::size_t what) { return from > what ? from - what : 0; };
+    const std::size_t out = Line::Retain::out_bytes(global.retain);
+    const std::size_t waiting = Line::Retain::waiting_bytes(global.retain);
+    const std::size_t cached = less(Line::Retain::idle_bytes(global.retain), waiting);
+    const std::size_t huge = global.huge_bytes.load(std::memory_order_relaxed);
+    return {.blocks = less(out, waiting + cached),
+            .waiting = waiting,
+            .cached = cached,
+            .in_spans = less(Line::Retain::span_bytes(global.retain), less(out, huge)),
+            .dirty = Line::Source::dirty_bytes(global.source)};
   }
 };
 

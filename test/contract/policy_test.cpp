@@ -107,7 +107,9 @@ TYPED_TEST(LearningContract, FrozenDecidesNothing) {
   for (std::uint64_t now = 1; now < 1'000'000; now += 10) TypeParam::crossed(t, now, now + 1);
   EXPECT_EQ(hz::Bounds().percent, TypeParam::bounds(1'000'000).percent);
   EXPECT_EQ(0u, TypeParam::looks());
-  EXPECT_FALSE(TypeParam::round_is_over(1'000'000));
+  TypeParam::holds(1'000'000, {.blocks = 1});
+  EXPECT_EQ(0u, TypeParam::peak().all());
+  EXPECT_EQ(100u, TypeParam::purger_rest(100, 1'000'000));
   EXPECT_EQ(TypeParam::Line::kThreadCacheBytes, TypeParam::budget(t, {}));
   EXPECT_FALSE(TypeParam::is_over(t, {}, hz::kGiB));
 }
@@ -137,12 +139,25 @@ TYPED_TEST(LearningContract, LearningStaysWithinItsBounds) {
     EXPECT_EQ(TypeParam::budget(t, {}) < TypeParam::Line::kThreadCacheBytes,
               TypeParam::is_over(t, {}, TypeParam::Line::kThreadCacheBytes));
     halved += TypeParam::budget(t, {}) == cap.cache ? 1 : 0;
-    if (TypeParam::round_is_over(now)) TypeParam::end_round({.idle = hz::kMiB, .held = 10 * hz::kMiB});
+    TypeParam::holds(now, {.blocks = 9 * hz::kMiB, .cached = random() % hz::kMiB});
   }
   EXPECT_GT(tight, 100u);
   EXPECT_GT(roomy, 100u);
   EXPECT_GT(halved, 100u);
   EXPECT_GT(TypeParam::decisions().turns, 4u);
+  EXPECT_GT(TypeParam::peak().all(), 9 * hz::kMiB + 9 * hz::kMiB / 10);
+  EXPECT_LT(TypeParam::peak().all(), 10 * hz::kMiB);
+}
+
+// A tick that took long is followed by a rest that makes it rare, but not for ever.
+TYPED_TEST(LearningContract, ThePurgerTakesItsShareOfAProcessor) {
+  TypeParam::set_learning(hz::Learning::kLearn, {.purger = 16}, 1);
+  EXPECT_EQ(100u, TypeParam::purger_rest(100, 0));
+  EXPECT_EQ(100u, TypeParam::purger_rest(100, 1500)) << "1.5 ms in 100 are less than a 64th";
+  EXPECT_EQ(320u, TypeParam::purger_rest(100, 5000));
+  EXPECT_EQ(800u, TypeParam::purger_rest(100, 10'000'000));
+  TypeParam::set_learning(hz::Learning::kLearn, {.purger = 0}, 1);
+  EXPECT_EQ(100u, TypeParam::purger_rest(100, 10'000'000));
 }
 
 TYPED_TEST(LearningContract, PresetsAreKnownByName) {
@@ -174,7 +189,7 @@ TEST(Learned, ADearTrialIsBrokenOff) {
     now += tried ? 20 : 80;  // 100 of 1,024 parts of the time, and 400
     if (!P::is_timed(t) || !P::crossed(t, now - 8, now)) continue;
     (void)P::bounds(now);
-    if (P::round_is_over(now)) P::end_round({.idle = 0, .held = hz::kMiB});
+    P::holds(now, {.blocks = hz::kMiB});
   }
   EXPECT_GT(trials, 2u);
   EXPECT_LT(longest, hz::Tempo::kRound / 2) << "a fraction of a round";

@@ -15,6 +15,7 @@ line hakozuna
 program cook
 preset small
 windows 800 busy 3
+peak 41943040 blocks 31457280 waiting 0 cached 1048576 spans 8388608 dirty 1048576
 class 1040 saves 2097152
 slot 1024 spans 16
 slot 1152 spans 320
@@ -54,6 +55,17 @@ def test_the_process_that_would_save_most_counts() -> None:
 def test_tells_classes_by_what_they_held() -> None:
     rows = tune.waste(tune.read(TEXT))
     assert [row.split()[:4] for row in rows] == [["1,152", "20.0", "1,040", "8.8"], ["1,024", "1.0", "-", "-"]]
+
+
+def test_tells_why_it_was_large() -> None:
+    assert [line.split()[:3] for line in tune.causes(tune.read(TEXT))[1:-1]] == [
+        ["30.0", "in", "blocks,"],
+        ["8.0", "free", "in"],
+        ["1.0", "at", "most,"],
+        ["0.0", "waiting", "for"],
+        ["1.0", "free,", "not"],
+    ]
+    assert not tune.causes(tune.read("hakozuna-profile 1\n"))
 
 
 def test_spans_of_large_slots_are_longer() -> None:

@@ -40,6 +40,7 @@ struct Box {
   static bool may_spread(const PerThread&, std::size_t);
   static std::size_t out_bytes(const Global&);
   static std::size_t idle_bytes(const Global&);
+  static std::size_t span_bytes(const Global&);
   static std::size_t waiting_bytes(const Global&);
   static std::size_t peak_bytes(const Global&);
 };

@@ -307,5 +307,55 @@ TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   }
 }
 
+std::string OfProcess(const std::string& path, pid_t pid) { return path + "." + std::to_string(pid); }
+
+// Also the children of forks, which may have left somebody behind who was writing. Ends without what is done
+// at the exit.
+void AskForProfiles() {
+  std::vector<Block> blocks;
+  for (std::size_t bytes = 0; bytes < kOfEach; bytes += 1032) blocks.push_back(MakeBlock(1032));
+  std::atomic<unsigned> written{0};
+  Together(4, [&](unsigned id) {
+    for (unsigned i = 0; i < 50; ++i) {
+      if (id == 0 && fork() == 0) _exit(hz_write_profile() == 1 ? 0 : 1);
+      written += hz_write_profile() == 1 ? 1 : 0;
+      CheckAndFree(MakeBlock(1032));
+    }
+  });
+  EXPECT_EQ(LineLearns(), written != 0) << written;
+  const std::string path = std::getenv("HZ_PROFILE");
+  int status = 0;
+  unsigned children = 0;
+  for (pid_t pid = 0; (pid = wait(&status)) > 0; ++children) {
+    EXPECT_EQ(LineLearns(), status == 0) << status;
+    unlink(OfProcess(path.substr(0, path.size() - 3), pid).c_str());
+  }
+  EXPECT_EQ(50u, children);
+  _exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+// Asked for by several threads while others allocate: each file that is written is whole.
+TEST(Learned, AProfileOnRequest) {
+  const std::string path = ProfileName();
+  if (const char* step = std::getenv(kStep)) {
+    if (std::strcmp(step, "ask") == 0) AskForProfiles();
+    EXPECT_EQ(0, hz_write_profile()) << "this one does not observe";
+    const bool dealt = std::strcmp(step, "start") == 0 && LineLearns();
+    EXPECT_EQ(dealt ? 1040u : 1152u, UsableOf(1032));
+    return;
+  }
+  EXPECT_EQ(0, Step("frozen", {{"HZ_PROFILE", "/dev/null"}}).exit_code);
+  const ChildResult asked = Step("ask", {{"HZ_POLICY", "observe"}, {"HZ_PROFILE", path + ".%p"}});
+  EXPECT_EQ(0, asked.exit_code) << asked.out << asked.err;
+  const std::string file = OfProcess(path, asked.pid);
+  EXPECT_EQ(LineLearns() ? 0 : -1, access(file.c_str(), R_OK));
+  const ChildResult result = Step("start", {{"HZ_PROFILE", file}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("", result.err);
+  }
+  unlink(file.c_str());
+}
+
 }  // namespace
 }  // namespace hz_test

@@ -24,7 +24,9 @@ std::string Observed(bool calm = true) {
       watch->acquired(hz::scan_bin(size));
     }
   }
-  return std::string(Profile::compose(*watch, {.calm = calm}, "hakozuna"));
+  return std::string(Profile::compose(
+      {*watch, {.calm = calm}, {.blocks = 700, .waiting = 90, .cached = 8, .in_spans = 200, .dirty = 2}},
+      "hakozuna"));
 }
 
 std::string Summed(const std::string& text) {
@@ -52,6 +54,7 @@ TEST(ProfileText, SaysWhatWasObserved) {
   const std::string text = Observed();
   EXPECT_EQ(0u, text.find("hakozuna-profile 1\nline hakozuna\nprogram "));
   for (const char* line : {"\nclass 1040 saves ", "\nclass 4128 saves ", "\nslot 1152 spans 200\n",
+                           "\npeak 1000 blocks 700 waiting 90 cached 8 spans 200 dirty 2\n",
                            "\nsize 1040 slots 2000\n", "\nsize 32 slots 1000\n", "\nsize 30000 slots 1000\n"})
     EXPECT_NE(std::string::npos, text.find(line)) << line << "in\n" << text;
   Profile profile;
@@ -71,7 +74,7 @@ TEST(ProfileText, FullOfSizesItStillHasItsEnd) {
     for (unsigned i = 0; i < 100000; ++i) watch->acquired(bin);
   }
   Profile profile;
-  EXPECT_EQ(nullptr, profile.parse(Profile::compose(*watch, {.calm = true}, "hakozuna")));
+  EXPECT_EQ(nullptr, profile.parse(Profile::compose({*watch, {.calm = true}, {}}, "hakozuna")));
 }
 
 TEST(ProfileText, EveryByteCounts) {

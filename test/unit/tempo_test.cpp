@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <vector>
@@ -29,11 +30,37 @@ class TempoTest : public ::testing::Test {
   std::uint64_t now_ = 1'000'000;
 };
 
-TEST_F(TempoTest, OneCrossingInSoManyIsTimed) {
+// Whatever the rate: so many crossings are timed as tell something, and no more than that costs.
+TEST_F(TempoTest, AWindowHasItsSamples) {
   Tempo::Thread t;
-  unsigned timed = 0;
-  for (unsigned i = 0; i < 100 * Tempo::kTimed; ++i) timed += Tempo::is_timed(t) ? 1 : 0;
-  EXPECT_EQ(100u, timed);
+  for (const unsigned apart : {1000, 100, 10, 3, 1, 40, 4000}) {  // microseconds
+    unsigned timed = 0, all = 0;
+    const std::uint64_t settled = now_ + 4 * Tempo::kWindow, end = settled + 50 * Tempo::kWindow;
+    for (; now_ < end; now_ += apart) {
+      const bool is_timed = Tempo::is_timed(t);
+      if (now_ >= settled) timed += is_timed ? 1 : 0, ++all;
+      EXPECT_EQ(is_timed, Tempo::stands_for(t) != 0);
+      if (is_timed) tempo_->crossed(t, now_, now_);
+    }
+    EXPECT_LE(timed, 50 * Tempo::kSamples) << apart;
+    EXPECT_GE(timed, std::min(all, 50 * Tempo::kSamples / 5)) << apart;
+  }
+}
+
+TEST_F(TempoTest, WhatIsTimedStandsForTheRest) {
+  for (const unsigned apart : {20, 10, 5}) {
+    Tempo::Thread t;
+    Tempo::Spent spent;
+    (void)tempo_->ends_round(now_, 0, spent);
+    std::uint64_t stood_for = 0, all = 0;
+    for (const std::uint64_t end = now_ + 40 * Tempo::kWindow; now_ < end; now_ += apart, ++all) {
+      if (!Tempo::is_timed(t)) continue;
+      stood_for += Tempo::stands_for(t);
+      tempo_->crossed(t, now_, now_ + all % 2);  // each second one takes a microsecond
+    }
+    EXPECT_NEAR(1.0, static_cast<double>(stood_for) / static_cast<double>(all), 0.02);
+    EXPECT_NEAR(Tempo::kAll / 2.0 / apart, tempo_->spent_so_far().share(), 3) << apart;
+  }
 }
 
 TEST_F(TempoTest, ACalmThreadIsHalvedAndABusyOneIsFree) {
@@ -75,8 +102,8 @@ TEST_F(TempoTest, OneLongCrossingIsNoBusyThread) {
   (void)tempo_->is_tight(now_);
   Spend(t, 2, 2 * Tempo::kCalm);
   ASSERT_TRUE(tempo_->is_tight(now_));
-  for (unsigned i = 0; i < Tempo::kTimed; ++i)
-    if (Tempo::is_timed(t)) tempo_->crossed(t, now_, now_ + 50000);
+  while (!Tempo::is_timed(t)) continue;
+  tempo_->crossed(t, now_, now_ + 50000);
   EXPECT_TRUE(tempo_->is_tight(now_ + 50000));
 }
 

@@ -61,6 +61,8 @@ struct CacheBudget {
     return same;
   }
   static bool is_over(const PerThread&, const Allowance&, std::size_t) { return false; }
+
+  static unsigned purger_rest(unsigned usual, std::uint64_t) { return usual; }
 };
 
 }  // namespace hz

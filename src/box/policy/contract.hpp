@@ -30,6 +30,7 @@ struct Cap {
   unsigned retain = 105;           // per cent of live bytes that a calm process may hold
   unsigned looks = 32;             // granules that it looks at for free pages, for each new span
   unsigned busy = 40;              // a thread is, from so many 1024ths of its time at the boundary on
+  unsigned purger = 32;            // 1024ths of a processor that the purger may take; 0: what it needs
 };
 
 // What else bounds a thread's cache.
@@ -50,10 +51,12 @@ struct Bounds {
   bool follows = true;                  // slots may wait for as much as there recently was
 };
 
-// Bytes that the process holds, and those of them that the program does not have: what waits, what may be in
-// the bins of threads, free dirty pages.
-struct Beyond {
-  std::size_t idle = 0, held = 0;
+// What the process holds, in bytes, by who has it: the program, the exchange, threads' bins at most, spans
+// that slots hold open, nobody but the system does not know.
+struct Held {
+  std::size_t blocks = 0, waiting = 0, cached = 0, in_spans = 0, dirty = 0;
+  std::size_t idle() const { return waiting + cached + dirty; }
+  std::size_t all() const { return blocks + idle() + in_spans; }
 };
 
 // What a policy came to so far.
@@ -70,7 +73,7 @@ template <class P>
 concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, Learning learning,
                                   const Cap& cap, typename P::PerThread& t, const typename P::PerThread& seen,
                                   const Allowance& allowance, std::uint64_t microseconds,
-                                  std::uint16_t fingerprint, const Beyond& beyond, std::string_view name) {
+                                  std::uint16_t fingerprint, const Held& held, std::string_view name) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
   { P::max_capacity(bin) } -> std::same_as<unsigned>;             // never more
   { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full
@@ -90,17 +93,20 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   // Once, when the heap opens; on so many processors
   { P::set_learning(learning, cap, capacity) } -> std::same_as<void>;
   { P::watches() } -> std::same_as<bool>;
-  { P::refilled(size, capacity) } -> std::same_as<void>;  // so many slots, when one for that size was missing
-  { P::span_acquired(bin) } -> std::same_as<void>;        // with no lock of the pool's or the source's held
-  { P::span_retired(bin) } -> std::same_as<void>;         // likewise
-  { P::is_timed(t) } -> std::same_as<bool>;  // of a crossing that begins: its times are asked for
-  // From when to when; a window of time ended: bounds are to be set again, and a round may be over
+  // So many slots, by a thread that missed one for that size
+  { P::refilled(seen, size, capacity) } -> std::same_as<void>;
+  { P::span_acquired(bin) } -> std::same_as<void>;  // with no lock of the pool's or the source's held
+  { P::span_retired(bin) } -> std::same_as<void>;   // likewise
+  { P::is_timed(t) } -> std::same_as<bool>;         // of a crossing that begins: its times are asked for
+  // From when to when; a window of time ended: bounds are to be set again
   { P::crossed(t, microseconds, microseconds) } -> std::same_as<bool>;
   { P::bounds(microseconds) } -> std::same_as<Bounds>;
-  { P::round_is_over(microseconds) } -> std::same_as<bool>;  // to one caller: end_round() has to follow
-  { P::end_round(beyond) } -> std::same_as<void>;
+  { P::holds(microseconds, held) } -> std::same_as<void>;  // at that time; presets are rated by it
+  // So long the purger waits, usually so many milliseconds, after it was so many microseconds at work
+  { P::purger_rest(capacity, microseconds) } -> std::same_as<unsigned>;
   { P::looks() } -> std::same_as<unsigned>;  // granules to look at for free pages, for each new span; 0: none
   { P::watched() } -> std::same_as<const SizeWatch&>;  // for a profile
+  { P::peak() } -> std::same_as<Held>;                 // the most that it was told of, likewise
   { P::begin_process() } -> std::same_as<void>;        // in the child of a fork
   { P::decisions() } -> std::same_as<Decisions>;
   // Once, when the heap opens: of the presets that it rates, that one is in force, whether it learns or not.

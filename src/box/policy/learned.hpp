@@ -36,7 +36,11 @@ struct Learned : Rules {
   }
   HZ_INLINE static bool watches() { return HZ_UNLIKELY(observes.get()); }
 
-  static void refilled(std::size_t size, unsigned slots) { watch.asked(size, slots); }
+  // Of the crossings that are timed alone: each addition is to a word that all threads share.
+  static void refilled(const PerThread& t, std::size_t size, unsigned slots) {
+    const unsigned refills = Tempo::stands_for(t.tempo);
+    if (refills != 0) watch.asked(size, refills * slots);
+  }
   static void span_acquired(Bin bin) {
     if (!watch.acquired(bin) || !learns.get()) return;
     const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
@@ -56,23 +60,28 @@ struct Learned : Rules {
     if (!is_tight) return {};
     return {.percent = cap.retain, .floor = kTightFloor, .follows = false};
   }
+  static unsigned purger_rest(unsigned usual, std::uint64_t spent) {
+    const unsigned frozen = Rules::purger_rest(usual, spent);
+    if (!learns.get() || cap.purger == 0) return frozen;
+    const std::uint64_t least = spent * Tempo::kAll / cap.purger / 1000, most = kMostRests * frozen;
+    return least <= frozen ? frozen : static_cast<unsigned>(least < most ? least : most);
+  }
   static unsigned looks() { return tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
 
-  static bool round_is_over(std::uint64_t now) {
-    if (!watches() || rating_taken.exchange(true, std::memory_order_acquire)) return false;
+  // Whoever comes while somebody else is at it goes on: the next window is near.
+  static void holds(std::uint64_t now, const Held& held) {
+    if (!watches() || taken.exchange(true, std::memory_order_acquire)) return;
+    if (held.all() > most.all()) most = held;
     const Tempo::Spent so_far = tempo.spent_so_far();
     const bool lost = learns.get() && so_far.all >= kLeastRound && rating.is_lost(so_far.share());
-    if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) return true;
-    rating_taken.store(false, std::memory_order_release);
-    return false;
+    if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) end_round(held);
+    taken.store(false, std::memory_order_release);
   }
-  static void end_round(const Beyond& beyond) {
-    // A round in which hardly anybody was at work is no evidence.
-    if (learns.get() && latest.all >= kLeastRound) {
-      tempo.choose(rating.round(cost_of(latest, beyond)));
-      moves.store(rating.moves(), std::memory_order_relaxed);
-    }
-    rating_taken.store(false, std::memory_order_release);
+  static Held peak() {
+    if (taken.exchange(true, std::memory_order_acquire)) return {};
+    const Held held = most;
+    taken.store(false, std::memory_order_release);
+    return held;
   }
   static bool fix(std::string_view name) {
     for (unsigned i = 0; i < Tempo::kPresetCount; ++i) {
@@ -86,7 +95,7 @@ struct Learned : Rules {
   }
 
   // In the child of a fork: whoever was at it is not there.
-  static void begin_process() { rating_taken.store(false, std::memory_order_relaxed); }
+  static void begin_process() { taken.store(false, std::memory_order_relaxed); }
 
   static const SizeWatch& watched() { return watch; }
   static Decisions decisions() {
@@ -104,13 +113,21 @@ struct Learned : Rules {
   // A thousandth of a thread's time is worth as much as kBytesForTime thousandths of memory.
   static constexpr unsigned kBytesForTime = 8;
   static constexpr std::size_t kLittle = 32 * kMiB;  // a process that is small is not to be made smaller
+  static constexpr unsigned kMostRests = 8;          // usual ones: memory comes back all the same
   static constexpr unsigned kLeastWindows = 8, kSeldom = 8;
   static constexpr std::uint64_t kLeastRound = Tempo::kRound / 8;  // microseconds of all threads
   static_assert(Rating::kPlayers == Tempo::kPresetCount);
   static constexpr std::size_t kTightFloor = kMiB;  // free bytes that may stay in a tight process
 
-  static unsigned cost_of(const Tempo::Spent& spent, const Beyond& beyond) {
-    const std::size_t idle = beyond.idle / kKiB * Tempo::kAll / ((beyond.held + kLittle) / kKiB);
+  static void end_round(const Held& held) {
+    if (!learns.get() || latest.all < kLeastRound) return;  // hardly anybody was at work: no evidence
+    tempo.choose(rating.round(cost_of(latest, held)));
+    moves.store(rating.moves(), std::memory_order_relaxed);
+  }
+  // What spans hold open is nobody's choice.
+  static unsigned cost_of(const Tempo::Spent& spent, const Held& held) {
+    const std::size_t all = held.all() - held.in_spans + kLittle;
+    const std::size_t idle = held.idle() / kKiB * Tempo::kAll / (all / kKiB);
     return spent.share() + static_cast<unsigned>(idle) / kBytesForTime;
   }
   static std::size_t limit(const PerThread& t) {
@@ -124,11 +141,12 @@ struct Learned : Rules {
   static inline constinit Cap cap;                      // written once
   static inline constinit SizeWatch watch;
   static inline constinit Tempo tempo;
-  static inline constinit std::atomic<bool> tight{false}, rating_taken{false};
+  static inline constinit std::atomic<bool> tight{false}, taken{false};
   static inline constinit std::atomic<unsigned> turns{0}, moves{0};
-  // Of who has taken the rating.
+  // Of who has taken them.
   static inline constinit Rating rating;
   static inline constinit Tempo::Spent latest;
+  static inline constinit Held most;
 };
 
 }  // namespace hz

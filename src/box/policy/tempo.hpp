@@ -2,8 +2,10 @@
 //
 // How much of its time does a program spend at the boundary? More cache and more retention can save no more
 // than that (Amdahl's law), so memory is given to threads and processes that would gain by it, and taken from
-// those that would not. Fed by a policy that learns with the times of one crossing in kTimed; a few additions
-// each. The same times in the same order give the same answers.
+// those that would not. Fed by a policy that learns, with the times of about kSamples crossings a window: of
+// each crossing of a thread that seldom crosses, of one in many where they are many. Costs a comparison for a
+// crossing that is not timed, a few additions for one that is. The same times in the same order give the same
+// answers.
 //
 //   a thread    at the end of each window: busy from `cache_from` on, then it may cache what it likes;
 //               below `calm_below` its limit is halved, down to what the bounds leave it (Cap::cache)
@@ -23,7 +25,7 @@ namespace hz {
 
 class Tempo {
  public:
-  static constexpr unsigned kTimed = 5;  // odd: refills and flushes alternate
+  static constexpr unsigned kSamples = 128;  // crossings that are timed in a window, once their rate is known
   static constexpr std::uint64_t kWindow = 4096, kCalm = 65536, kRound = 131072;  // microseconds
   static constexpr unsigned kAll = 1024;                                          // shares are parts of it
   static constexpr unsigned kNever = ~0U / kAll;
@@ -50,7 +52,9 @@ class Tempo {
   struct Thread {
     std::uint64_t began = 0;   // the window
     std::uint32_t inside = 0;  // microseconds of it at the boundary, of all crossings
-    std::uint32_t crossings = 0;
+    std::uint32_t skips = 0;   // so many crossings between two that are timed: even, for refills and flushes
+    std::uint32_t passed = 0;  // ... may alternate; and how many have passed
+    std::uint32_t samples = 0;
     unsigned share = 0;     // of late
     unsigned halvings = 0;  // of its limit; 0: it has none
   };
@@ -69,15 +73,23 @@ class Tempo {
     processors_.set(processors == 0 ? 1 : processors);
   }
 
-  static bool is_timed(Thread& t) { return ++t.crossings % kTimed == 0; }
+  static bool is_timed(Thread& t) {
+    if (t.passed++ < t.skips) return false;
+    t.passed = 0;
+    return true;
+  }
+  // For so many crossings the one stands that was last said to be timed; 0: another one is under way.
+  static unsigned stands_for(const Thread& t) { return t.passed == 0 ? t.skips + 1 : 0; }
 
   // A timed crossing is over: whether that ended a window.
   bool crossed(Thread& t, std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t spent = end - begin;
-    t.inside += static_cast<std::uint32_t>(spent < kLongest ? spent : kLongest) * kTimed;
+    t.inside += static_cast<std::uint32_t>(spent < kLongest ? spent : kLongest) * (t.skips + 1);
     if (t.began == 0) t.began = begin;
     const std::uint64_t all = end - t.began;
+    if (++t.samples == kSamples) sample_fewer(t);
     if (all < kWindow) return false;
+    sample_more(t);
     const std::uint64_t inside = t.inside < all ? t.inside : all;
     end_window(t, static_cast<unsigned>(inside * kAll / all) * waiters_.load(std::memory_order_relaxed), end);
     // Whoever slept was not there.
@@ -86,6 +98,7 @@ class Tempo {
     inside_.fetch_add(inside < present ? inside : present, std::memory_order_relaxed);
     t.began = end;
     t.inside = 0;
+    t.samples = 0;
     return true;
   }
   // Whether memory is scarce by choice. Asked by the purger, too, for threads that do not cross.
@@ -131,6 +144,14 @@ class Tempo {
   // force: one that is tried leaves nothing behind.
   static constexpr unsigned kBars[] = {8, 3};
   static unsigned bar_of(const Preset& p) { return p.roomy_from == kBars[1] ? 1 : 0; }
+
+  static void sample_fewer(Thread& t) {
+    t.skips = 2 * t.skips + 2;
+    t.samples = kSamples / 2;
+  }
+  static void sample_more(Thread& t) {
+    for (unsigned n = t.samples; n < kSamples / 4 && t.skips != 0; n *= 2) t.skips = t.skips / 2 - 1;
+  }
 
   unsigned from(unsigned eighths) const { return eighths == kNever ? kNever : eighths * busy_.get() / 8; }
 

@@ -69,6 +69,7 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   // Of these, what waits or may be in the bins of threads
   { R::idle_bytes(seen) } -> std::same_as<std::size_t>;
   { R::waiting_bytes(seen) } -> std::same_as<std::size_t>;
+  { R::span_bytes(seen) } -> std::same_as<std::size_t>;  // of spans in use
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
 };
 

@@ -238,7 +238,7 @@ struct BasicHysteresis : Footprint {
   // The same of slots of all threads; `elsewhere`: of what is out, bytes that are no slots of spans.
   static bool sparse(const Global& g, std::size_t elsewhere) {
     const std::size_t out = out_bytes(g);
-    return few_in(out > elsewhere ? out - elsewhere : 0, sum(g.spans.load(std::memory_order_relaxed), 0));
+    return few_in(out > elsewhere ? out - elsewhere : 0, span_bytes(g));
   }
 
   // As long as free slots in spans are few bytes, or few beside what is out.
@@ -256,6 +256,7 @@ struct BasicHysteresis : Footprint {
     return sum(g.waiting.load(std::memory_order_relaxed), 0);
   }
   static std::size_t waiting_bytes(const PerThread& t) { return sum(t.seen.waiting, t.waiting); }
+  static std::size_t span_bytes(const Global& g) { return sum(g.spans.load(std::memory_order_relaxed), 0); }
   static std::size_t peak_bytes(const Global& g) { return g.peak.load(std::memory_order_relaxed); }
 
  private:
@@ -294,7 +295,7 @@ struct BasicHysteresis : Footprint {
     add(g.bins, t.bins);
     add(g.spans, t.spans);
     raise(g.peak, out_bytes(g));
-    raise(g.most_spans, sum(g.spans.load(std::memory_order_relaxed), 0));
+    raise(g.most_spans, span_bytes(g));
     raise(g.high, live(g));
     if (HZ_UNLIKELY(t.largest > g.largest.load(std::memory_order_relaxed))) raise(g.largest, t.largest);
     t.largest = 0;

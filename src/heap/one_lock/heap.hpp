@@ -246,6 +246,8 @@ struct Library {
   }
   static void prepare_thread() {}
 
+  static bool write_profile() { return false; }  // it has no policy
+
   static hz_stats_t stats() {
     const Hold hold;
     return read();
