@@ -71,7 +71,7 @@ struct Learned : Rules {
   // Whoever comes while somebody else is at it goes on: the next window is near.
   static void holds(std::uint64_t now, const Held& held) {
     if (!watches() || taken.exchange(true, std::memory_order_acquire)) return;
-    if (held.all() > most.all()) most = held;
+    if (held.all() > largest.all()) largest = held;
     const Tempo::Spent so_far = tempo.spent_so_far();
     const bool lost = learns.get() && so_far.all >= kLeastRound && rating.is_lost(so_far.share());
     if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) end_round(held);
@@ -79,7 +79,7 @@ struct Learned : Rules {
   }
   static Held peak() {
     if (taken.exchange(true, std::memory_order_acquire)) return {};
-    const Held held = most;
+    const Held held = largest;
     taken.store(false, std::memory_order_release);
     return held;
   }
@@ -146,7 +146,7 @@ struct Learned : Rules {
   // Of who has taken them.
   static inline constinit Rating rating;
   static inline constinit Tempo::Spent latest;
-  static inline constinit Held most;
+  static inline constinit Held largest;
 };
 
 }  // namespace hz
