@@ -8,6 +8,7 @@ failed. What is built goes to build/<preset>, what the compilers say to build/hz
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -42,6 +43,9 @@ class Lane:
     long_lines: tuple[str, ...] = ()  # for which what takes long (test/CMakeLists.txt says what) is run
     brief_lines: tuple[str, ...] = ()  # of which what repeats itself does so as seldom as in `hz test`
     without: str = ""  # tests left out, a regular expression of ctest
+    only: tuple[str, ...] = ()  # the lines that are built; none: all
+    emulates: str = ""  # the processor that it is built for, if not this one
+    environment: tuple[tuple[str, str], ...] = ()
 
     def options(self) -> list[str]:
         return [
@@ -51,6 +55,7 @@ class Lane:
             f"-DHZ_TEST_LINES={';'.join(self.lines)}",
             f"-DHZ_TEST_LONG_LINES={';'.join(self.long_lines)}",
             f"-DHZ_TEST_BRIEF_LINES={';'.join(self.brief_lines)}",
+            f"-DHZ_LINES_ENABLED={';'.join(self.only)}",
         ]
 
 
@@ -59,6 +64,7 @@ class Lane:
 # direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset watch it. A sample is
 # a part of all. Lines that have all but one of their boxes from others (hz3 and hz8) repeat less.
 BRIEF = ("hz3-fast", "hz5")
+LONG_PROGRAMS = "clang|cpython|gcc|gdb|go|java|node|rust"
 SHOWN_ELSEWHERE = r"|".join(
     (
         r"^(returns|life)\.[^.]+\.direct\.",
@@ -67,12 +73,25 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^fault\.[^.]+\.direct\.ShrinkingLimit",
         r"^model\.",
         r"^returns\..*\.matrix\.sample$",
+        rf"^preload\.(hz3|hz8)\.({LONG_PROGRAMS})$",
     )
 )
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
 # Compiles with every compiler that is there, whatever the preset.
 ANY_PRESET = r"^reject\."
+# On another processor, as much as there is time for. Left out: whole mappings that QEMU walks through page by page,
+# what one way of being served shows as well as another, and whatever is about memory, for QEMU's is not ours.
+SLOW_EMULATED = r"|".join(
+    (
+        r"^contract\.Source(Contract|Limit)<hz_test::ReservedArena>",
+        r"^contract\.LineContract\.ManyShortThreads",
+        r"^death\.[^.]+\.(preload|direct\.(Short|Report))",
+        r"^surface\.[^.]+\.(static|preload\.Aligned)",
+        r"^stress\..*\.(old_kernel|preload)\.",
+        r"^stress\..*\.(Revocation|Exhaustion|ShortThreads|Container|ControlGroup)",
+    )
+)
 # Builds a project of its own, with ours in it.
 ONCE = r"^package\.parent\."
 FULL = (
@@ -84,15 +103,23 @@ FULL = (
         brief_lines=BRIEF,
         without=f"{SHOWN_ELSEWHERE}|{ONCE}",
     ),
+    Lane(
+        "arm64",
+        folders=("contract", "death", "model", "stress", "surface"),
+        only=("hakozuna", "hz7"),
+        without=SLOW_EMULATED,
+        emulates="aarch64",
+        environment=(("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"),),
+    ),
     # The lines that no sanitizer watches. Of the real programs those that ask most of our heap.
     Lane(
         "debug",
         folders=("contract", "model", "stress", "fault", "preload"),
         lines=BRIEF,
         brief_lines=BRIEF,
-        without=r"^preload\..*\.(clang|cpython|gcc|gdb|go|java|node|rust)$",
+        without=rf"^preload\..*\.({LONG_PROGRAMS})$",
     ),
-    Lane("asan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=ANY_PRESET),
+    Lane("asan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=rf"{ANY_PRESET}|^returns\."),
     Lane("tsan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=f"{NOTHING_FOR_TSAN}|{ANY_PRESET}"),
 )
 
@@ -110,6 +137,10 @@ class Ledger:
         failed = work()
         self.steps.append((name, failed is None, time.monotonic() - began, failed or []))
         return failed is None
+
+    def skip(self, name: str, reason: str) -> None:
+        print(f"\n=== {name}\nskipped: {reason}", flush=True)
+        self.steps.append((f"{name}, skipped: {reason}", True, 0.0, []))
 
     def close(self) -> int:
         print("\n=== summary")
@@ -227,7 +258,8 @@ def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] 
     command += ["--no-label-summary", "--test-output-size-failed", "1000000"]
     if lane.without:
         command += ["-E", lane.without]
-    environment = {**os.environ, **({"HZ_TEST_TIER": "quick"} if quick else {})}
+    tier = {"HZ_TEST_TIER": "quick"} if quick or lane.emulates else {}
+    environment = {**os.environ, **tier, **dict(lane.environment)}
     done = subprocess.run([*command, *arguments], env=environment, stdin=subprocess.DEVNULL, check=False)
     cases = read_results(results) if results.is_file() else []
     tell_times(cases)
@@ -237,6 +269,12 @@ def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] 
 
 
 def check_lane(ledger: Ledger, lane: Lane, arguments: Sequence[str], quick: bool = False) -> None:
+    if lane.emulates:
+        native = lane.emulates == platform.machine()
+        obstacle = "it is this machine's own processor" if native else launcher("emulate", lane.emulates)
+        if obstacle:
+            ledger.skip(lane.preset, obstacle)
+            return
     if ledger.do(f"{lane.preset}: build", lambda: build(lane)):
         ledger.do(f"{lane.preset}: tests", lambda: run(lane, arguments, quick))
 
@@ -319,7 +357,7 @@ def test(everything: bool, arguments: list[str]) -> int:
         tier = [] if names_tests(arguments) else ["-LE", "^full$"]
         check_lane(ledger, Lane("release"), [*tier, *arguments], quick=bool(tier))
         return ledger.close()
-    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "lab"))
+    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "lab"))
     # Its packages come while the compilers work; tests of the lab wait for it if they must.
     with subprocess.Popen([str(ROOT / "hz"), "for-checks", "environment"], stdin=subprocess.DEVNULL):
         return check_everything(ledger, arguments)

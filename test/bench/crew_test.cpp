@@ -85,7 +85,7 @@ struct Holder {
 class CrewTest : public testing::TestWithParam<Mode> {};
 
 TEST_P(CrewTest, MemoryIsSeenAtTheMomentsAtWhichItIsHeld) {
-  if (hz_test::kSanitized) GTEST_SKIP() << "a sanitizer's own memory would be seen";
+  if (hz_test::kUnderTool) GTEST_SKIP() << "a sanitizer's own memory would be seen";
   constexpr unsigned kThreads = 3;
   const hz::bench::Run run{.threads = kThreads, .mode = GetParam()};
   Record record;

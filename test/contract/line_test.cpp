@@ -171,7 +171,7 @@ TYPED_TEST(LineContract, CallocIsZeroAlsoInUsedMemory) {
 }
 
 // Sanitizers make the heap reserve its range, which is none too long.
-constexpr std::size_t kMostAligned = std::size_t{1} << (kSanitized ? 30 : 38);
+constexpr std::size_t kMostAligned = std::size_t{1} << (kUnderTool ? 30 : 38);
 
 TYPED_TEST(LineContract, EveryAlignment) {
   using Heap = typename TestFixture::Heap;
@@ -416,7 +416,7 @@ TYPED_TEST(CacheContract, SizesThatAThreadHasLeftDoNotStayInItsBins) {
 
 TYPED_TEST(CacheContract, AThreadThatCrossesOftenMayCacheMore) {
   using Heap = typename TestFixture::Heap;
-  if (hz::kThreadSanitizer) GTEST_SKIP() << "every crossing is slow";
+  if (hz::kThreadSanitizer || kEmulated) GTEST_SKIP() << "every crossing is slow";
   std::thread([] {
     std::vector<void*> blocks(20000);
     std::mt19937 random(1);
@@ -545,7 +545,7 @@ TYPED_TEST(LineContract, ManyShortThreadsLeaveNothingBehind) {
   EXPECT_EQ(metadata_before, metadata());
   EXPECT_EQ(before.threads, after.threads);
   EXPECT_LE(after.bytes_held, before.bytes_held + hz::kMiB);
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LE(RssBytes(), rss + hz::kMiB);
   }
   this->ExpectAllHome();
@@ -578,7 +578,7 @@ TYPED_TEST(LineContract, MemoryComesBack) {
     } else {
       EXPECT_EQ(0u, this->Stats().bytes_dirty) << "false only if the purger was quicker";
     }
-    if (!kSanitized) {
+    if (!kUnderTool) {
       EXPECT_LE(RssBytes(), before + 8 * hz::kMiB) << "round " << round;
     }
     EXPECT_FALSE(Heap::trim(0)) << "and then there is not";

@@ -270,7 +270,7 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
 #if defined(__x86_64__)
 // A child that is cut off from a change, anywhere in it: only slots that were in hand there may be lost.
 TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
+  if (kUnderTool) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
   constexpr std::size_t kSpans = 3;
   const OnProcessors processors;
   processors.go_to(0);

@@ -233,7 +233,7 @@ TYPED_TEST(SourceContract, ChildOfAForkFreesItsLocks) {
 // A child that is cut off from a change, anywhere in it: what was free may be lost, what somebody has stays
 // his.
 TYPED_TEST(SourceContract, AChildThatIsCutOffIsWhole) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
+  if (kUnderTool) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";
   constexpr unsigned kRuns = 12;
   std::uintptr_t held[kRuns];
   const auto mark = [](std::uintptr_t run) -> char& {

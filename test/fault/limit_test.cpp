@@ -68,7 +68,7 @@ void WalkUnderLimit(unsigned threads, unsigned steps) {
 
 // One turn after the other, every other one with counting.
 void Turns(unsigned threads, unsigned steps) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
+  if (kUnderTool) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
   if (StartedUnderLimit()) return WalkUnderLimit(threads, steps);
   const std::uint64_t first = Seed();
   const unsigned turns = NumberFrom("HZ_TEST_SEED", 0) != 0 ? 1 : Long() ? 300 : Quick() ? 1 : 3;

@@ -21,7 +21,7 @@ struct Share {
 };
 
 // Each thread sometimes holds this much; together far more than the heap that needs no purger.
-constexpr std::size_t kMost = (kSanitized ? 4 : 12) * kMiB;
+constexpr std::size_t kMost = (kUnderTool ? 4 : 12) * kMiB;
 
 void Grow(Random& random, Share& own, std::size_t until) {
   while (own.bytes < until) {

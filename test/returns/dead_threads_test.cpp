@@ -53,7 +53,7 @@ void LiveAndDie(unsigned threads) {
 class DeadThreads : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
+    if (kUnderTool) GTEST_SKIP() << "shadow memory is resident as well";
     LiveAndDie(8);
     api::Trim();
     before_ = RssBytes();

@@ -53,7 +53,7 @@ int LiveAgain() {
   const std::size_t full = RssBytes();
   crew.Run([&](unsigned i) { loads[i].Free(); });
   const auto small = [&] { return RssBytes() <= before + 16 * kMiB; };
-  if (kSanitized) return kSound;
+  if (kUnderTool) return kSound;
   if (full < before + kServiceBytes / 2) return kNotFilled;
   return Within(2, small) ? kSound : kNotGivenBack;
 }

@@ -46,7 +46,7 @@ TEST(Purger, IsOne) {
 // to stay.
 TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
   if (IsTiny()) GTEST_SKIP() << "it has no purger";
-  if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
+  if (kUnderTool) GTEST_SKIP() << "shadow memory is resident as well";
   const Watchdog watchdog;
   Load stays(kServiceBytes, Sizes::kLarge);
   Load goes(kServiceBytes / 2, Sizes::kLarge);
@@ -74,7 +74,7 @@ TEST(Purger, GivesBackWhatABusyProgramNoLongerNeeds) {
 // what is out does not become less, and yet they go.
 TEST(Purger, TakesFewSlotsOfManySpansFromABusyThread) {
   if (IsTiny()) GTEST_SKIP() << "it has no purger";
-  if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
+  if (kUnderTool) GTEST_SKIP() << "shadow memory is resident as well";
   const Watchdog watchdog;
   constexpr std::size_t kSize = 100, kSpans = 100, kOfSpan = 650;
   static void* blocks[kSpans * kOfSpan];
@@ -171,7 +171,7 @@ TEST(Purger, DISABLED_StaysAway) {
     EXPECT_EQ(0U, HeapStats().revocations);
   }
   api::Trim();
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LT(RssBytes() + kServiceBytes / 10 * 9, full) << "a trim reaches what ended threads held";
   }
 }

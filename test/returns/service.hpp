@@ -14,7 +14,7 @@
 namespace hz_test {
 
 // Sanitizers make writing slow and resident memory dear.
-constexpr std::size_t kServiceBytes = kSanitized ? 64 * kMiB : 200 * kMiB;
+constexpr std::size_t kServiceBytes = kUnderTool ? 64 * kMiB : 200 * kMiB;
 
 class Service {
  public:

@@ -47,7 +47,7 @@ class Shape {
 
   // The process sleeps; what is left of it?
   void Expect(long bound = kLeftAfterSleep, long bound_after_trim = kLeftAfterTrim) {
-    if (kSanitized) return;  // shadow memory is resident as well
+    if (kUnderTool) return;  // shadow memory is resident as well
     EXPECT_GE(full_, 240) << "the blocks were there, and not before";
     Patience patience(2);
     const long at_once = LeftMiB();

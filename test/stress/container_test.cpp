@@ -82,14 +82,14 @@ TEST(Container, PercentOfItsMemory) {
 std::vector<Setting> LargeCaches() { return {{"HZ_RETAIN", "1000"}, {"HZ_THREAD_CACHE", "67108864"}}; }
 
 TEST(Container, SoftLimitByDefault) {
-  if (kSanitized) GTEST_SKIP() << "resident memory means nothing here";
+  if (kUnderTool) GTEST_SKIP() << "resident memory means nothing here";
   WhereTheLimitReads(std::to_string(62 * kMiB) + "\n", LargeCaches(),
                      [] { EXPECT_LE(PeakOfGenerations(), 62 * kMiB); });
 }
 
 TEST(Container, WithoutALimitThereIsNone) {
   if (PurgesPromptly()) GTEST_SKIP() << "nothing much stays";
-  if (kSanitized) GTEST_SKIP() << "resident memory means nothing here";
+  if (kUnderTool) GTEST_SKIP() << "resident memory means nothing here";
   WhereTheLimitReads("max\n", LargeCaches(), [] { EXPECT_GT(PeakOfGenerations(), 72 * kMiB); });
 }
 
@@ -131,7 +131,7 @@ void TouchUntilRefused() {
 }
 
 TEST(ControlGroup, HardLimitInsteadOfAKill) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more than the group has";
+  if (kUnderTool) GTEST_SKIP() << "a sanitizer needs more than the group has";
   if (std::getenv(kInsideProcess) != nullptr) return TouchUntilRefused();
   RealGroup group;
   const std::string why = group.Make();
@@ -141,7 +141,7 @@ TEST(ControlGroup, HardLimitInsteadOfAKill) {
 
 // The counterpart: the kernel means it.
 TEST(ControlGroup, WithoutItThereIsAKill) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more than the group has";
+  if (kUnderTool) GTEST_SKIP() << "a sanitizer needs more than the group has";
   if (std::getenv(kInsideProcess) != nullptr) return TouchUntilRefused();
   RealGroup group;
   const std::string why = group.Make();

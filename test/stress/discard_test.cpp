@@ -49,7 +49,7 @@ TEST(Discard, TrimGivesBackPagesBetweenBlocks) {
     const std::size_t before = RssBytes();
     std::vector<Block> left = Survivors();
     api::Trim();
-    if (LineDiscards() && !kSanitized) {
+    if (LineDiscards() && !kUnderTool) {
       EXPECT_LT(Grown(before), kVolume / 4) << "of 64 KiB that a block holds, a page or two are its own";
     }
     for (int round = 0; round < 3; ++round) {
@@ -63,7 +63,7 @@ TEST(Discard, TrimGivesBackPagesBetweenBlocks) {
 }
 
 TEST(Discard, AHeapThatLearnsDoesSoByItself) {
-  if (kSanitized) GTEST_SKIP() << "shadow memory is resident as well";
+  if (kUnderTool) GTEST_SKIP() << "shadow memory is resident as well";
   InProcessWith({{"HZ_POLICY", "learn"}}, [] {
     std::atomic<bool> stop{false};
     std::thread other([&stop] {  // there is a purger where there are threads
@@ -89,7 +89,7 @@ TEST(Discard, BesideThreadsNoByteIsLost) {
     Together(4, [](unsigned thread) {
       Random random(thread + 1);
       std::vector<Block> held(3000);
-      for (unsigned step = 0; step < (kSanitized ? 40'000u : 300'000u); ++step) {
+      for (unsigned step = 0; step < (kUnderTool ? 40'000u : 300'000u); ++step) {
         Block& block = held[Below(random, held.size())];
         // Now and then most of them go, so that pages come to be free.
         if (step % 20'000 < 5'000) {

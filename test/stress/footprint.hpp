@@ -21,7 +21,7 @@ class Growth {
  public:
   std::size_t Bytes() const {
     const std::size_t now = RssBytes();
-    return kSanitized || now < before_ ? 0 : now - before_;
+    return kUnderTool || now < before_ ? 0 : now - before_;
   }
 
  private:

@@ -36,7 +36,7 @@ TEST(IdleOwner, FindsItsBlocksAgain) {
       }
     });
   }
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LE(rss[kRounds - 1], rss[1] + rss[1] / 4);
   }
   ExpectNothingLost();
@@ -59,7 +59,7 @@ TEST(IdleOwner, DoesNotHoldBackWhatOthersNeed) {
     for (const Block& block : blocks) CheckAndFree(block);
     for (Block& block : blocks) block = MakeBlock(500);
   }
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LE(RssBytes(), before * 5 / 2);
   }
   for (const Block& block : blocks) CheckAndFree(block);

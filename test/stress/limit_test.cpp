@@ -122,7 +122,7 @@ TEST(LimitHard, ABlockOfMoreThanHalfMayGrow) {
 }
 
 TEST(LimitSoft, CachesComeBackBeforeTheHeapGrowsPastIt) {
-  if (kSanitized) GTEST_SKIP() << "resident memory means nothing here";
+  if (kUnderTool) GTEST_SKIP() << "resident memory means nothing here";
   InProcessWith({{"HZ_LIMIT_SOFT", "56M"}, {"HZ_RETAIN", "1000"}, {"HZ_THREAD_CACHE", "67108864"}},
                 [] { EXPECT_LE(PeakOfGenerations(), 56 * kMiB / 16 * 17 + kBeside); });
 }
@@ -130,7 +130,7 @@ TEST(LimitSoft, CachesComeBackBeforeTheHeapGrowsPastIt) {
 // The counterpart: without the limit the same program is larger, or the test above would prove nothing.
 TEST(LimitSoft, WithoutItTheyStay) {
   if (PurgesPromptly()) GTEST_SKIP() << "nothing much stays";
-  if (kSanitized) GTEST_SKIP() << "resident memory means nothing here";
+  if (kUnderTool) GTEST_SKIP() << "resident memory means nothing here";
   InProcessWith({{"HZ_LIMIT_SOFT", "0"}, {"HZ_RETAIN", "1000"}, {"HZ_THREAD_CACHE", "67108864"}},
                 [] { EXPECT_GT(PeakOfGenerations(), 72 * kMiB); });
 }

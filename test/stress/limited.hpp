@@ -55,7 +55,7 @@ void InProcessWith(std::vector<Setting> settings, Work work, const std::string& 
 
 template <class Work>
 void UnderLimitOf(std::size_t bytes, Work work) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
+  if (kUnderTool) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
   InProcessWith({}, work, "ulimit -v " + std::to_string(bytes / 1024));
 }
 

@@ -98,7 +98,7 @@ TEST(ProducerConsumer, MemoryStaysBounded) {
       rounds.Wait();
     }
   }
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LE(rss, ledger.BytesAllowed());
   }
   ExpectNothingLost();
@@ -132,7 +132,7 @@ TEST(ProducerConsumer, OneWayStreamStaysBounded) {
     }
     rss = RssBytes();
   }
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LE(rss, ledger.BytesAllowed());
   }
   ExpectNothingLost();

@@ -103,7 +103,7 @@ class Revocation : public ::testing::Test {
   // `prepare` leaves something for `call` to work on, `after` takes what came of it.
   template <class Prepare, class Call, class After>
   static void AtEveryInstruction(Prepare prepare, Call call, After after) {
-    if (kSanitized) GTEST_SKIP() << "single steps through a sanitizer's runtime prove nothing about the heap";
+    if (kUnderTool) GTEST_SKIP() << "single steps through a sanitizer's runtime prove nothing about the heap";
     const Watchdog watchdog;
     api::Free(api::Malloc(kSize));
     api::Trim();

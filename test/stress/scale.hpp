@@ -25,7 +25,7 @@ inline std::uint64_t NumberFrom(const char* variable, std::uint64_t otherwise) {
 inline bool Long() { return NumberFrom("HZ_TEST_LONG", 0) != 0; }
 
 // `n`, or less where a sanitizer watches.
-inline constexpr unsigned Scaled(unsigned n, unsigned sanitized) { return kSanitized ? sanitized : n; }
+inline constexpr unsigned Scaled(unsigned n, unsigned sanitized) { return kUnderTool ? sanitized : n; }
 
 // The daily tier, `hz test` without --all: what repeats itself does so less often.
 inline bool Quick() {

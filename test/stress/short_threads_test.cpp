@@ -34,7 +34,7 @@ TEST(ShortThreads, DoNotGrowTheProcess) {
   const std::size_t before = RssBytes();
   InTurn(threads, work);
   const std::size_t after = RssBytes();
-  if (!kSanitized) {
+  if (!kUnderTool) {
     EXPECT_LT(after, before + 8 * kMiB);
   }
   ExpectNothingLost();

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/sanitizers.hpp"
+
 namespace hz_test {
 
 struct ChildResult {
@@ -44,6 +46,16 @@ inline void ReadBoth(int out_fd, int err_fd, ChildResult& result) {
       }
     }
   }
+}
+
+// QEMU tells of a signal that ends its program.
+inline void DropLinesOfEmulator(std::string& text) {
+  for (std::size_t at = 0; (at = text.find("qemu: ", at)) != std::string::npos;)
+    if (at == 0 || text[at - 1] == '\n') {
+      text.erase(at, text.find('\n', at) + 1 - at);
+    } else {
+      ++at;
+    }
 }
 
 // `settings` are added to the environment; an empty value removes the variable.
@@ -80,6 +92,7 @@ inline ChildResult RunChild(const std::vector<std::string>& arguments, const std
   ReadBoth(out_pipe[0], err_pipe[0], result);
   close(out_pipe[0]);
   close(err_pipe[0]);
+  if (kEmulated) DropLinesOfEmulator(result.err);
   int status = 0;
   waitpid(pid, &status, 0);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);

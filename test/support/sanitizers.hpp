@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this program runs under a sanitizer. They map terabytes and keep what is freed, so limits of
-// address space and resident memory mean nothing there; ThreadSanitizer knows no barrier on all threads.
+// Whether this program runs under a sanitizer, or by an emulator of another processor. They map much and keep
+// what is freed, so limits of address space and resident memory mean nothing there; ThreadSanitizer knows no
+// barrier on all threads.
 #pragma once
 
 namespace hz_test {
@@ -30,6 +31,12 @@ inline constexpr bool kAddressSanitizer = false;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
-inline constexpr bool kSanitized = kThreadSanitizer || kAddressSanitizer;
+#if defined(HZ_TEST_EMULATED)
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+inline constexpr bool kUnderTool = kThreadSanitizer || kAddressSanitizer || kEmulated;
 
 }  // namespace hz_test

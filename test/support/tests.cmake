@@ -3,7 +3,7 @@
 # Functions for the CMakeLists.txt of the test folders: a GoogleTest program with our helpers, and its registration once
 # per line, served by preload or by what it was linked with.
 include_guard(DIRECTORY)
-find_package(GTest REQUIRED)
+include(${CMAKE_CURRENT_LIST_DIR}/googletest.cmake)
 find_package(Threads REQUIRED)
 include(${CMAKE_CURRENT_LIST_DIR}/weights.cmake)
 
@@ -15,6 +15,9 @@ function(hz_test_options target)
   # sized delete exists.
   target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin -fsized-deallocation)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/test)
+  if(CMAKE_CROSSCOMPILING)
+    target_compile_definitions(${target} PRIVATE HZ_TEST_EMULATED)
+  endif()
 endfunction()
 
 # The headers that most tests include take longer to compile than the tests: all programs share them, compiled once.
@@ -33,6 +36,9 @@ endfunction()
 
 function(hz_link_tests target)
   target_link_libraries(${target} PRIVATE ${ARGN} GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
+  if(CMAKE_CROSSCOMPILING)
+    target_sources(${target} PRIVATE ${HZ_TEST_SUPPORT}/emulated_mremap.cpp)
+  endif()
   # dlsym must see what was linked in.
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
 endfunction()

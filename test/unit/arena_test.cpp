@@ -271,7 +271,7 @@ TEST_F(ArenaTest, RowsOfACleanRunGoBackButForItsEnds) {
 }
 
 TEST_F(ArenaTest, PurgeGivesPagesBack) {
-  if (kSanitized) GTEST_SKIP() << "resident memory means nothing here";
+  if (kUnderTool) GTEST_SKIP() << "resident memory means nothing here";
   constexpr std::size_t kGranules = 1024;  // 64 MiB
   const std::size_t before = RssBytes();
   const hz::Run run = Acquire(kGranules);
@@ -309,7 +309,7 @@ void ExpectServesUntilTheLimit() {
 }
 
 TEST(ArenaUnderALimit, OpensAndServesUntilTheLimit) {
-  if (kSanitized) GTEST_SKIP() << "no sanitizer starts under a limit of address space";
+  if (kUnderTool) GTEST_SKIP() << "no sanitizer starts under a limit of address space";
   if (std::getenv("HZ_UNIT_LIMITED") != nullptr) return ExpectServesUntilTheLimit();
   for (std::size_t mebibytes : {64, 256, 1024, 4096}) {
     const ChildResult result = RunThisTestAgain({{"HZ_UNIT_LIMITED", "1"}}, std::to_string(mebibytes * 1024));

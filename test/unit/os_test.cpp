@@ -100,6 +100,7 @@ TEST(OsMemory, ExtendsExactlyThereOrNot) {
 }
 
 TEST(OsMemory, PlacesThatAreTakenCannotBeHad) {
+  if (kEmulated) GTEST_SKIP() << "an emulator takes no advice";
   Region region(2 * hz::kGranule);
   errno = kErrno;
   EXPECT_FALSE(os::may_have(region.bytes()));
@@ -140,6 +141,7 @@ std::string MappingFlags(const void* at) {
 }
 
 TEST(OsMemory, HugePagesAreAskedForOrForbiddenOrLeftToTheSystem) {
+  if (kEmulated) GTEST_SKIP() << "an emulator takes no advice";
   if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) GTEST_SKIP() << "this kernel has none";
   const std::pair<os::HugePages, const char*> cases[] = {{os::HugePages::kNever, " nh "},
                                                          {os::HugePages::kAlways, " hg "},
@@ -163,6 +165,7 @@ TEST(OsMemory, HugePagesAreAskedForOrForbiddenOrLeftToTheSystem) {
 }
 
 TEST(OsMemory, HolesAreSeen) {
+  if (kEmulated) GTEST_SKIP() << "an emulator takes no advice";
   Region region(3 * hz::kGranule);
   errno = kErrno;
   EXPECT_TRUE(os::is_mapped(region.bytes(), region.size()));
@@ -195,6 +198,7 @@ TEST(OsMachine, KnowsItsMemory) {
 }
 
 TEST(OsMachine, KnowsTheLimitOfAddressSpace) {
+  if (kEmulated) GTEST_SKIP() << "an emulator keeps no limit";
   rlimit before = {};
   ASSERT_EQ(0, getrlimit(RLIMIT_AS, &before));
   EXPECT_EQ(before.rlim_cur == RLIM_INFINITY ? SIZE_MAX : before.rlim_cur, os::address_space_limit());
