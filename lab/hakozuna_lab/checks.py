@@ -105,7 +105,7 @@ FULL = (
     ),
     Lane(
         "arm64",
-        folders=("contract", "death", "model", "stress", "surface"),
+        folders=("contract", "death", "golden", "model", "stress", "surface"),
         only=("hakozuna", "hz7"),
         without=SLOW_EMULATED,
         emulates="aarch64",

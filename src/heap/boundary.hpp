@@ -71,9 +71,10 @@ struct Boundary {
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
-      const bool acquired = (!apart || has_room(bin)) && new_span(t, bin, reclaimed);
-      // From now on of anybody's: others may have been quicker, and left theirs.
-      if (acquired || apart) {
+      if (!apart || has_room(bin)) {
+        if (void* slot = take_from_new(t, bin, want, zeroed, reclaimed)) return slot;
+      }
+      if (apart) {  // from now on of anybody's
         apart = false;
         continue;
       }
@@ -237,7 +238,14 @@ struct Boundary {
   static void* take_from_spans(Thread& t, Bin bin, unsigned want, bool anybodys, bool& zeroed) {
     Bundle bundle = Front::space(t.front, bin, want);
     const Taken taken = take_some(t, bin, want, anybodys, bundle);
-    if (taken.slots == 0) return nullptr;
+    return taken.slots != 0 ? hand_out(t, bin, taken, bundle, zeroed) : nullptr;
+  }
+  static void* take_from_new(Thread& t, Bin bin, unsigned want, bool& zeroed, bool reclaimed) {
+    const Taken taken = new_span(t, bin, want, reclaimed);
+    return taken.slots != 0 ? hand_out(t, bin, taken, Front::space(t.front, bin, want), zeroed) : nullptr;
+  }
+  // Of one span: those that were free are in the bundle, those that were carved are not.
+  static void* hand_out(Thread& t, Bin bin, const Taken& taken, Bundle bundle, bool& zeroed) {
     Retain::slots_out(t.retain, taken.slots * bin_size(bin));
     if (taken.pages != 0) bind(t, bin, taken);
     if (!taken.fresh) {
@@ -262,13 +270,15 @@ struct Boundary {
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
     return slot;
   }
+  static constexpr unsigned kMostAtOnce = 96;  // in band, for small stacks: test/stack
+  static unsigned at_once(unsigned want) {
+    return !Front::kInBand || want < kMostAtOnce ? want : kMostAtOnce;
+  }
   // Those that are free in a span, into the bundle; no user memory is touched under the pool's lock.
   static Taken take_some(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
     if constexpr (Front::kInBand) {
-      constexpr unsigned kMost = 96;  // small stacks: test/stack
-      void* slots[kMost];
-      const Taken taken =
-          Pool::take(S::shelves.pool, bin, span_owner(t), slots, want < kMost ? want : kMost, anybodys);
+      void* slots[kMostAtOnce];
+      const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), slots, at_once(want), anybodys);
       for (unsigned i = 0; i < taken.slots && !taken.fresh; ++i) out.push(slots[i]);
       return taken;
     } else {
@@ -300,15 +310,15 @@ struct Boundary {
     return Source::dirty_bytes(S::global.source) < std::size_t{bin_granules(bin)} << kGranuleShift;
   }
 
-  static bool new_span(Thread& t, Bin bin, bool reclaimed) {
+  static Taken new_span(Thread& t, Bin bin, unsigned want, bool reclaimed) {
     const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.force = reclaimed});
-    if (run.at == 0) return false;
+    if (run.at == 0) return {};
     if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
-    Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed);
+    const Taken taken = Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed, at_once(want));
     Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
     if (Policy::watches()) Policy::span_acquired(bin);
-    return true;
+    return taken;
   }
 };
 

@@ -41,10 +41,9 @@ void expand(const char* path, char* out, std::size_t capacity) {
   *out = 0;
 }
 
-// `how`: O_APPEND, or O_TRUNC.
-bool write_to(File named, int how, const char* text, std::size_t length) {
+// `how`: O_APPEND, or O_TRUNC; `path`: room for the name.
+bool write_to(File named, Path& path, int how, const char* text, std::size_t length) {
   if (path_of(named).text[0] == 0) return false;
-  Path path;
   expand(path_of(named).text, path.text, sizeof path.text);
   const NoCancel no_cancel;
   constexpr mode_t kMode = 0666;
@@ -82,12 +81,14 @@ bool keep_path(File file, const char* path, std::size_t length) {
 
 void write_statistics(const char* text, std::size_t length) {
   const KeepErrno keep;
-  if (!write_to(File::kStatistics, O_APPEND, text, length)) write_error(text, length);
+  Path path;
+  if (!write_to(File::kStatistics, path, O_APPEND, text, length)) write_error(text, length);
 }
 
 bool write_profile(const char* text, std::size_t length) {
   const KeepErrno keep;
-  return write_to(File::kProfile, O_TRUNC, text, length);
+  static constinit Path path;  // no stack of 2 KiB: the program may ask for it anywhere
+  return write_to(File::kProfile, path, O_TRUNC, text, length);
 }
 
 const char* kept_path(File file) { return path_of(file).text; }

@@ -72,8 +72,8 @@ bool keep_path(File file, const char* path, std::size_t length);  // false, and 
 const char* kept_path(File file);                                 // "": none
 // Appended; on the error stream where no file is named or it cannot be opened.
 void write_statistics(const char* text, std::size_t length);
-bool write_profile(const char* text,
-                   std::size_t length);  // in place of what the file was; whether it could be
+// In place of what the file was, by one thread at a time; whether it could be.
+bool write_profile(const char* text, std::size_t length);
 // Bytes that were read, at most `room`; -1 if the file cannot be read.
 std::ptrdiff_t read_profile(char* out, std::size_t room);
 // A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if

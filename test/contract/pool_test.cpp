@@ -94,6 +94,26 @@ TYPED_TEST(PoolContract, ASpanGivesEverySlotOnce) {
   }
 }
 
+// Whatever other spans have: else the new one might never have a slot out, and never be emptied.
+TYPED_TEST(PoolContract, WhoAdoptsASpanGetsSlotsOfIt) {
+  for (Bin bin = 1; bin < hz::kBins; ++bin) {
+    const std::uintptr_t other = this->SpanAt(2 * bin), span = this->SpanAt(2 * bin + 1);
+    TypeParam::adopt(*this->pool_, other, bin, 1, true);
+    std::vector<void*> slots;
+    const hz::Taken taken = TypeParam::adopt(*this->pool_, span, bin, 1, true, 3);
+    ASSERT_GE(taken.slots, 1u);
+    EXPECT_EQ(span, taken.span);
+    EXPECT_TRUE(taken.fresh && taken.zeroed);
+    EXPECT_EQ(0u, taken.begin);
+    for (unsigned i = 0; i < taken.slots; ++i)
+      slots.push_back(hz::pointer(taken.span + i * hz::bin_size(bin)));
+    this->Give(bin, slots);
+    ASSERT_EQ(1u, this->emptied_.size()) << hz::bin_size(bin);
+    EXPECT_EQ(span, this->emptied_[0]);
+    this->emptied_.clear();
+  }
+}
+
 TYPED_TEST(PoolContract, EmptiedExactlyWhenTheLastSlotIsHome) {
   std::mt19937 random(3);
   for (Bin bin = 1; bin < hz::kBins; ++bin) {
@@ -386,7 +406,9 @@ TYPED_TEST(PoolContract, FreePagesAreThoseWithoutASlotThatIsOut) {
     if (out.empty()) continue;
     const hz::FreePages others = TypeParam::claim_pages(*this->pool_, row);
     EXPECT_EQ(0u, others.pages & pages.pages) << "they went already";
-    if (others.span != 0) EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, {others.span, bin, 0}));
+    if (others.span != 0) {
+      EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, {others.span, bin, 0}));
+    }
     // Handed out again, and home again: they are there again.
     const std::vector<void*> again = this->TakeAll(bin, 1);
     EXPECT_EQ(hz::bin_slots(bin), again.size() + out.size());

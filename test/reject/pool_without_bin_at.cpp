@@ -11,7 +11,7 @@ struct Box {
   static constexpr unsigned kMostOwners = 1;
   static constexpr bool kWholePages = false;
   static void open(Global&, std::uintptr_t, std::uintptr_t, std::size_t);
-  static void adopt(Global&, std::uintptr_t, Bin, unsigned, bool);
+  static Taken adopt(Global&, std::uintptr_t, Bin, unsigned, bool, unsigned);
   static Taken take(Global&, Bin, unsigned, void**, unsigned, bool);
   static Carved carved(const Taken&, Bin);
   static Given give(Global&, Bin, void**, unsigned);

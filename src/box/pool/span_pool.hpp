@@ -76,7 +76,8 @@ struct BasicSpanPool {
     g.spans = static_cast<Span*>(pointer(g.bits.open(table, granules)));
   }
 
-  static void adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed) {
+  static Taken adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed,
+                     unsigned want = 0) {
     const unsigned here = this_shard(g);
     const os::Guarded hold(g.shards[here].of_bin[bin].lock);
     const std::uint32_t row = row_of(g, span);
@@ -85,7 +86,9 @@ struct BasicSpanPool {
     g.spans[row].owner = owner;
     g.spans[row].zeroed = zeroed;
     g.spans[row].absent = zeroed ? static_cast<std::uint16_t>(kAllPages) : 0;
+    if (want != 0) return take_from(g, row, owner, nullptr, want);
     link(g, row);
+    return {};
   }
 
   // At least one slot. At most `want`, but with kByPages a page is always carved whole.
