@@ -619,14 +619,14 @@ TYPED_TEST(LineContract, AChildHasAWholeHeap) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(30);
-      bool right = this->Intact(block);
+      const bool intact = this->Intact(block);
       Heap::free(block.at);
       std::vector<void*> own;
       for (std::size_t size = 16; size < 100000; size += 333) own.push_back(Heap::malloc(size));
       for (void* at : own) Heap::free(at);
       Heap::trim(0);
-      right = right && this->Stats().threads == (kOfBoxes<TypeParam> ? 1 : 0);
-      _exit(right ? 7 : 8);
+      const bool alone = this->Stats().threads == (kOfBoxes<TypeParam> ? 1 : 0);
+      _exit(intact && alone ? 7 : intact ? 8 : 9);
     }
     int status = 0;
     ASSERT_EQ(child, waitpid(child, &status, 0));
