@@ -63,7 +63,8 @@ struct Learned : Rules {
   static unsigned purger_rest(unsigned usual, std::uint64_t spent) {
     const unsigned frozen = Rules::purger_rest(usual, spent);
     if (!learns.get() || cap.purger == 0) return frozen;
-    const std::uint64_t least = spent * Tempo::kAll / cap.purger / 1000, most = kMostRests * frozen;
+    const std::uint64_t least = spent * Tempo::kAll / cap.purger / 1000;
+    const std::uint64_t most = std::uint64_t{kMostRests} * frozen;
     return least <= frozen ? frozen : static_cast<unsigned>(least < most ? least : most);
   }
   static unsigned looks() { return tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
