@@ -234,7 +234,7 @@ constexpr Options::Knob Options::kKnobs[18] = {
      "1024ths of its time that a thread has to spend in the allocator's slow paths to be given more memory",
      set_learn_busy},
     {"learn_purger", "HZ_LEARN_PURGER", "0 to 1024",
-     "1024ths of a processor that the purger of a learning heap may take; 0: what it needs",
+     "1024ths of a processor for which the purger of a learning heap may look in vain; 0: any",
      set_learn_purger},
 };
 

@@ -36,6 +36,7 @@ struct Purger {
  private:
   static constexpr std::size_t kLooksPerTick = 1024, kLooksAtOnce = 128;  // granules
   static inline constinit std::size_t in_vain = 0;  // the purger's own: looks since it last discarded any
+  static inline constinit bool gave = false;        // the same: memory came back in this tick
   static constexpr unsigned kRevokedPerTick = 16;   // bounds the time for which no thread can begin or end
 
   // Without a lock; what is free in spans does not count.
@@ -64,12 +65,14 @@ struct Purger {
     bool barrier = os::barrier_on_all_threads();
     announce(true, barrier);
     unsigned quiet_ticks = 0;
-    std::uint64_t spent = 0;  // microseconds, at the last tick
+    std::uint64_t in_vain_for = 0;  // microseconds, at the last tick
     for (unsigned number = 1;; ++number) {
-      os::wait_at_most(word(), S::kPurgerRuns, Policy::purger_rest(Background::kTickMilliseconds, spent));
+      os::wait_at_most(word(), S::kPurgerRuns,
+                       Policy::purger_rest(Background::kTickMilliseconds, in_vain_for));
       const std::uint64_t began = os::microseconds();
+      gave = false;
       quiet_ticks = tick(number) ? quiet_ticks + 1 : 0;
-      spent = os::microseconds() - began;
+      in_vain_for = gave ? 0 : os::microseconds() - began;
       const bool at_rest = Background::at_rest(quiet_ticks);
       if (ended(at_rest, barrier)) return;
       if (!at_rest) continue;
@@ -168,6 +171,7 @@ struct Purger {
     for (bool any = false;; any = true) {
       const Crossing crossing(t);
       if (SpanReturn<Line>::purge(t, keep, SpanReturn<Line>::kPurgedAtOnce) == 0) return any;
+      gave = true;
     }
   }
 
@@ -176,7 +180,9 @@ struct Purger {
     if (Policy::looks() == 0) return false;
     for (std::size_t looked = 0; looked < kLooksPerTick; looked += kLooksAtOnce) {
       const Crossing crossing(t);
-      in_vain = Discard<Line>::some(t, kLooksAtOnce) == 0 ? in_vain + kLooksAtOnce : 0;
+      const bool found = Discard<Line>::some(t, kLooksAtOnce) != 0;
+      in_vain = found ? 0 : in_vain + kLooksAtOnce;
+      gave |= found;
     }
     return in_vain << kGranuleShift <= Source::reached_bytes(S::global.source);
   }
@@ -212,6 +218,7 @@ struct Purger {
       if (Revocation<Line>::revoke(*t)) {
         t->highest = 0;
         ++revoked;
+        gave = true;
       }
     }
     return idle;

@@ -30,7 +30,7 @@ struct Cap {
   unsigned retain = 105;           // per cent of live bytes that a calm process may hold
   unsigned looks = 32;             // granules that it looks at for free pages, for each new span
   unsigned busy = 40;              // a thread is, from so many 1024ths of its time at the boundary on
-  unsigned purger = 32;            // 1024ths of a processor that the purger may take; 0: what it needs
+  unsigned purger = 32;            // 1024ths of a processor that the purger may look in vain; 0: any
 };
 
 // What else bounds a thread's cache.
@@ -102,7 +102,7 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::crossed(t, microseconds, microseconds) } -> std::same_as<bool>;
   { P::bounds(microseconds) } -> std::same_as<Bounds>;
   { P::holds(microseconds, held) } -> std::same_as<void>;  // at that time; presets are rated by it
-  // So long the purger waits, usually so many milliseconds, after it was so many microseconds at work
+  // So long the purger waits, usually so many milliseconds, after it looked in vain for so many microseconds
   { P::purger_rest(capacity, microseconds) } -> std::same_as<unsigned>;
   { P::looks() } -> std::same_as<unsigned>;  // granules to look at for free pages, for each new span; 0: none
   { P::watched() } -> std::same_as<const SizeWatch&>;  // for a profile
