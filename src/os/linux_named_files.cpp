@@ -41,7 +41,7 @@ void expand(const char* path, char* out, std::size_t capacity) {
   *out = 0;
 }
 
-// `how`: O_APPEND, or O_TRUNC; `path`: room for the name.
+// `how`: O_APPEND or O_TRUNC, and what else the file is opened with; `path`: room for the name.
 bool write_to(File named, Path& path, int how, const char* text, std::size_t length) {
   if (path_of(named).text[0] == 0) return false;
   expand(path_of(named).text, path.text, sizeof path.text);
@@ -88,7 +88,7 @@ void write_statistics(const char* text, std::size_t length) {
 bool write_profile(const char* text, std::size_t length) {
   const KeepErrno keep;
   static constinit Path path;  // no stack of 2 KiB: the program may ask for it anywhere
-  return write_to(File::kProfile, path, O_TRUNC, text, length);
+  return write_to(File::kProfile, path, O_TRUNC | O_NONBLOCK, text, length);  // nobody may read from a pipe
 }
 
 const char* kept_path(File file) { return path_of(file).text; }

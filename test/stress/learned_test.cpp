@@ -4,6 +4,7 @@
 // get one, what was allocated before keeps its own, and neither threads nor forks nor sized frees can tell.
 // Every test runs in processes of its own, which start with the policy.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -284,6 +285,15 @@ TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   if (LineLearns()) {
     EXPECT_EQ("hz: warning: profile /dev/full: it cannot be written\n", result.err);
   }
+  // A pipe that nobody reads: else the process would never end.
+  const std::string pipe = path + ".pipe";
+  ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
+  result = Step("nowhere", {{"HZ_POLICY", "observe"}, {"HZ_PROFILE", pipe}});
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  if (LineLearns()) {
+    EXPECT_EQ("hz: warning: profile " + pipe + ": it cannot be written\n", result.err);
+  }
+  unlink(pipe.c_str());
   result = Step("start", {{"HZ_PROFILE", path}});
   EXPECT_EQ(0, result.exit_code) << result.out << result.err;
   if (LineLearns()) {
