@@ -17,7 +17,7 @@ set(HZ_COMPILE_OPTIONS
   $<$<BOOL:${HZ_WERROR}>:-Werror>
   $<$<NOT:$<CONFIG:Debug>>:-O2> -g -gdwarf-4  # what valgrind 3.19 can read, whatever the compiler
   -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics
-  -ftls-model=initial-exec -fno-plt -fno-semantic-interposition
+  $<$<NOT:$<BOOL:${WIN32}>>:-ftls-model=initial-exec -fno-plt -fno-semantic-interposition>
   -falign-functions=64  # or where malloc and free happen to lie decides up to a tenth of the time of small blocks
   -fno-builtin  # or a compiler turns our calloc into a call of calloc
   -fasynchronous-unwind-tables  # operator new throws through our frames, profilers unwind them
@@ -31,6 +31,15 @@ set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES
 
 # Its last call must be a jump, also where little is optimised: see the file.
 set_source_files_properties("${HZ_SOURCE_DIR}/export/dlopen.cpp" PROPERTIES COMPILE_OPTIONS -foptimize-sibling-calls)
+
+# What a system has to itself in src/os/ begins with its name, and so does what others have.
+if(WIN32)
+  set(HZ_OTHER_SYSTEMS "(linux|posix)")
+  # What it is written for: Windows 10.
+  add_compile_definitions(_WIN32_WINNT=0x0A00)
+else()
+  set(HZ_OTHER_SYSTEMS "windows")
+endif()
 
 # The objects that the libraries of a line are made of.
 function(hz_add_objects target struct header)
@@ -81,12 +90,13 @@ function(hz_add_line name struct header)
   set(direct_source "${HZ_SOURCE_DIR}/export/direct.cpp")
   file(GLOB_RECURSE common_sources CONFIGURE_DEPENDS
     "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*.cpp")
+  list(FILTER common_sources EXCLUDE REGEX "/os/${HZ_OTHER_SYSTEMS}[^/]*$")
   hz_add_objects(${target}-core-objects ${struct} ${header} "${direct_source}" ${common_sources})
   target_compile_options(${target}-core-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
   set(core $<TARGET_OBJECTS:${target}-core-objects>)
 
   add_library(${target}-direct STATIC ${core})
-  target_link_libraries(${target}-direct INTERFACE Threads::Threads)
+  target_link_libraries(${target}-direct INTERFACE Threads::Threads $<$<BOOL:${WIN32}>:synchronization ntdll>)
   hz_finish_library(${target}-direct)
 
   if(HZ_DROP_IN)

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operating system is Linux: memory, process, hooks and waiting by way of the C library's plain system
-// call wrappers. See os.hpp for the contract; called on cold paths only.
+// The operating system is Linux: memory, the machine and waiting by way of the C library's plain system call
+// wrappers; posix.cpp has the rest. See os.hpp for the contract; called on cold paths only.
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -144,8 +140,6 @@ bool remap_fresh(void* at, std::size_t bytes) {
   return advised(at, bytes), true;
 }
 
-std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
-
 std::size_t memory_bytes() {
   constexpr std::size_t kNotAsked = SIZE_MAX;
   static constinit std::atomic<std::size_t> known{kNotAsked};
@@ -156,13 +150,6 @@ std::size_t memory_bytes() {
   bytes = sysinfo(&info) == 0 ? static_cast<std::size_t>(info.totalram) * info.mem_unit : 0;
   known.store(bytes, std::memory_order_relaxed);
   return bytes;
-}
-
-std::size_t address_space_limit() {
-  const KeepErrno keep;
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return limit.rlim_cur;
 }
 
 unsigned current_cpu() {
@@ -195,13 +182,6 @@ std::uint64_t random_word() {
   return word * 0xD6E8FEB86659FD93U;
 }
 
-std::uint64_t microseconds() {
-  const KeepErrno keep;
-  struct timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
-}
-
 std::uint64_t milliseconds() {
   const KeepErrno keep;
   struct timespec now = {};
@@ -210,55 +190,12 @@ std::uint64_t milliseconds() {
 }
 
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
-std::uint64_t process_id() { return static_cast<std::uint64_t>(getpid()); }
 const char* program_name() { return program_invocation_short_name; }
-
-namespace {
-constinit int error_stream = STDERR_FILENO;
-}
-
-void keep_error_stream() {
-  const KeepErrno keep;
-  constexpr int kOutOfTheWay = 100;  // programs count on low numbers for what they open
-  const int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kOutOfTheWay);
-  if (copy >= 0) error_stream = copy;
-}
-
-void write_error(const char* text, std::size_t length) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
-  while (length != 0) {
-    const ssize_t n = write(error_stream, text, length);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text += n;
-    length -= static_cast<std::size_t>(n);
-  }
-}
-
-void abort_process() { abort(); }
-
-bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key) {
-  const KeepErrno keep;
-  return pthread_key_create(key, at_thread_exit) == 0;
-}
-
-bool arm_exit_hook(unsigned key, void* state) {
-  const KeepErrno keep;
-  return pthread_setspecific(key, state) == 0;
-}
-
-void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)()) {
-  const KeepErrno keep;
-  pthread_atfork(prepare, parent, child);
-}
 
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) {
   const KeepErrno keep;
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, nullptr, nullptr, 0);
 }
-
-void give_way() { sched_yield(); }
 
 void wake_one(const std::uint32_t* word) {
   const KeepErrno keep;

@@ -3,7 +3,6 @@
 // The environment of the process, for whoever comes first: before the C library is initialised `environ` is
 // still null, and the dynamic loader already allocates. See os.hpp for the contract; called once, when the
 // heap opens.
-#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -27,28 +26,6 @@ Environment::Environment() : variables_(getauxval(AT_SECURE) == 0 ? environ : nu
 Environment::~Environment() {
   const KeepErrno keep;
   if (text_ != nullptr) munmap(text_, mapped_);
-}
-
-void Environment::rewind() { at_ = 0; }
-
-const char* Environment::next() {
-  if (variables_ != nullptr) {
-    const char* entry = variables_[at_];
-    if (entry != nullptr) ++at_;
-    return entry;
-  }
-  if (at_ >= bytes_) return nullptr;
-  const char* entry = text_ + at_;
-  at_ += strlen(entry) + 1;
-  return entry;
-}
-
-const char* Environment::value_of(const char* name) {
-  const std::size_t n = strlen(name);
-  rewind();
-  while (const char* entry = next())
-    if (strncmp(entry, name, n) == 0 && entry[n] == '=') return entry + n + 1;
-  return nullptr;
 }
 
 }  // namespace hz::os

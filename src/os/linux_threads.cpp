@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linux: a thread of our own, and a memory barrier on all threads of the process. See os.hpp for the
-// contract; called by the purger and by whoever takes back what other threads cache.
+// Linux: what a thread of our own needs of the system, and a memory barrier on all threads of the process.
+// See os.hpp for the contract; called by the purger and by whoever takes back what other threads cache.
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -15,65 +13,21 @@
 #include <atomic>
 
 #include "base/compiler.hpp"
-#include "base/units.hpp"
-#include "os/linux_file.hpp"
 #include "os/os.hpp"
+#include "os/posix.hpp"
 
 extern "C" __attribute__((weak)) char __libc_single_threaded;  // since glibc 2.32
 
 namespace hz::os {
 namespace {
 
-struct Start {
-  void (*run)();
-  const char* name;
-};
-constinit Start start = {};  // one thread at a time is started
-
-// The loader has come to constructors: before, it is still laying out what a thread needs. Atomic, or a
-// compiler that runs constructors while it compiles would have it set from the start (clang does).
-constinit std::atomic<bool> loaded{false};
-__attribute__((constructor)) void now_loaded() { loaded.store(true, std::memory_order_relaxed); }
-
 constinit std::atomic<bool> has_barrier{false};
-
-void* begin(void*) {
-  prctl(PR_SET_NAME, start.name, 0, 0, 0);
-  start.run();
-  return nullptr;
-}
-
-// The new thread inherits the mask: no signal of the program is ever delivered to it.
-int create(std::size_t stack_bytes) {
-  sigset_t all, before;
-  sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return EAGAIN;
-  pthread_attr_t attributes;
-  int error = pthread_attr_init(&attributes);
-  if (error == 0) {
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
-    pthread_t thread;
-    error = pthread_create(&thread, &attributes, &begin, nullptr);
-    pthread_attr_destroy(&attributes);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error;
-}
 
 }  // namespace
 
-bool start_thread(void (*run)(), const char* name) {
-  if (!loaded.load(std::memory_order_relaxed)) return false;
-  const KeepErrno keep;
-  start = {run, name};
-  constexpr std::size_t kStack = 128 * kKiB;
-  int error = create(kStack);
-  if (error == EINVAL) error = create(0);  // the program's thread-local storage alone is larger
-  return error == 0;
-}
-
 bool may_have_threads() { return &__libc_single_threaded != nullptr && __libc_single_threaded == 0; }
+
+void name_this_thread(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 void prepare_barrier() {
   if constexpr (kThreadSanitizer) return;  // it does not know this kind of order

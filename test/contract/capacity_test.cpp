@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <barrier>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
 #include "contract/lines.hpp"
+#include "support/barrier.hpp"
 
 namespace hz_test {
 namespace {
@@ -90,14 +90,14 @@ TEST(Capacity, OfAThreadsCache) {
 TEST(Capacity, OfOwners) {
   constexpr unsigned kThreads = Line::kOwners + 100;
   std::vector<void*> blocks(kThreads);
-  std::barrier everybody(kThreads);
+  Barrier everybody(kThreads);
   std::atomic<unsigned> good{0};
   std::vector<std::thread> threads;
   for (unsigned id = 0; id < kThreads; ++id) {
     threads.emplace_back([&, id] {
       blocks[id] = Heap::malloc(100 + id);
       *static_cast<unsigned*>(blocks[id]) = id;
-      everybody.arrive_and_wait();
+      everybody.Wait();
       void*& theirs = blocks[(id + kThreads / 2) % kThreads];
       good += *static_cast<unsigned*>(theirs) == (id + kThreads / 2) % kThreads ? 1 : 0;
       Heap::free(theirs);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -16,6 +15,8 @@
 #include <vector>
 
 #include "contract/lines.hpp"
+#include "support/barrier.hpp"
+#include "support/variable.hpp"
 
 namespace hz_test {
 namespace {
@@ -179,24 +180,24 @@ TYPED_TEST(Counting, AddsUpWhileThreadsRest) {
   using Heap = typename TestFixture::Heap;
   constexpr unsigned kThreads = 5;
   std::vector<void*> handed[kThreads];
-  std::barrier sync(kThreads);
+  Barrier sync(kThreads);
   this->RunThreads(kThreads, [&](unsigned id) {
     std::mt19937 random(id);
     for (int round = 0; round < 10; ++round) {
       for (int i = 0; i < 800; ++i) handed[id].push_back(Heap::malloc(1 + random() % 3000));
-      sync.arrive_and_wait();
+      sync.Wait();
       auto& theirs = handed[(id + 1) % kThreads];
       for (std::size_t i = 0; i < 600; ++i) {
         Heap::free(theirs.back());
         theirs.pop_back();
       }
-      sync.arrive_and_wait();
+      sync.Wait();
       if (id == 0) {
         std::vector<void*> live;
         for (const auto& list : handed) live.insert(live.end(), list.begin(), list.end());
         this->ExpectAddsUp(live);
       }
-      sync.arrive_and_wait();
+      sync.Wait();
     }
     for (void* at : handed[id]) Heap::free(at);
   });
@@ -267,7 +268,7 @@ TYPED_TEST(Counting, PurgesAreCounted) {
 }  // namespace hz_test
 
 int main(int argc, char** argv) {
-  setenv("HZ_STATS", "1", 1);
+  hz_test::SetVariable("HZ_STATS", "1");
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -4,12 +4,9 @@
 // in test/surface, reports in test/death.
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +18,8 @@
 #include <vector>
 
 #include "contract/lines.hpp"
+#include "support/barrier.hpp"
+#include "support/fork.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
@@ -177,8 +176,9 @@ TYPED_TEST(LineContract, EveryAlignment) {
   using Heap = typename TestFixture::Heap;
   for (std::size_t alignment = 1; alignment <= kMostAligned; alignment *= 2) {
     std::vector<Block> blocks;
-    for (std::size_t size :
-         {0ul, 1ul, 17ul, 100ul, 4097ul, 65536ul, 70000ul, 2000000ul, 2500000ul, 4000000ul, 5000000ul}) {
+    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{100},
+                             std::size_t{4097}, std::size_t{65536}, std::size_t{70000}, std::size_t{2000000},
+                             std::size_t{2500000}, std::size_t{4000000}, std::size_t{5000000}}) {
       if (alignment > 4 * hz::kMiB && size > 1000000 && size < 5000000)
         continue;  // addresses are not endless
       void* at = Heap::aligned(alignment, size);
@@ -240,10 +240,10 @@ TYPED_TEST(LineContract, OwnsSlotsAndNothingElse) {
     EXPECT_FALSE(Heap::owns(at)) << at;
   }
   std::free(theirs);
-  for (std::size_t size : {64ul, 3000ul, 100000ul, 5000000ul}) {
+  for (std::size_t size : {std::size_t{64}, std::size_t{3000}, std::size_t{100000}, std::size_t{5000000}}) {
     char* at = static_cast<char*>(Heap::malloc(size));
     EXPECT_TRUE(Heap::owns(at));
-    for (std::size_t inside : {1ul, 16ul, size / 2})
+    for (std::size_t inside : {std::size_t{1}, std::size_t{16}, size / 2})
       EXPECT_FALSE(Heap::owns(at + inside)) << size << " + " << inside;
     Heap::free(at);
   }
@@ -262,11 +262,11 @@ TYPED_TEST(LineContract, SaysWhatAFreeWouldFind) {
                    reinterpret_cast<void*>(UINTPTR_MAX & ~std::uintptr_t{15})})
     EXPECT_EQ(hz::Fault::kForeign, Heap::check(at)) << at;
   std::free(theirs);
-  for (std::size_t size : {64ul, 3000ul, 100000ul, 5000000ul}) {
+  for (std::size_t size : {std::size_t{64}, std::size_t{3000}, std::size_t{100000}, std::size_t{5000000}}) {
     char* first = static_cast<char*>(Heap::malloc(size));
     char* at = static_cast<char*>(Heap::malloc(size));
     EXPECT_EQ(hz::Fault::kNone, Heap::check(at)) << size;
-    for (std::size_t inside : {1ul, 16ul, size / 2})
+    for (std::size_t inside : {std::size_t{1}, std::size_t{16}, size / 2})
       EXPECT_EQ(hz::Fault::kInterior, Heap::check(at + inside)) << size << " + " << inside;
     Heap::free(at);
     const hz::Fault fault = Heap::check(at);
@@ -338,17 +338,17 @@ TYPED_TEST(LineContract, BlocksAreFreedByOtherThreads) {
   constexpr int kRounds = 30;
   constexpr int kBlocks = 500;
   std::vector<Block> handed[kThreads];
-  std::barrier sync(kThreads);
+  Barrier sync(kThreads);
   std::atomic<std::uint64_t> most_held{0};
   this->RunThreads(kThreads, [&](unsigned id) {
     std::mt19937 random(id);
     for (int round = 0; round < kRounds; ++round) {
       for (int i = 0; i < kBlocks; ++i) handed[id].push_back(this->New(1 + random() % 2000, random()));
-      sync.arrive_and_wait();
+      sync.Wait();
       auto& mine = handed[(id + 1) % kThreads];
       for (const Block& block : mine) this->Delete(block);
       mine.clear();
-      sync.arrive_and_wait();
+      sync.Wait();
       if (id == 0) most_held = std::max<std::uint64_t>(most_held, this->Stats().bytes_held);
     }
   });
@@ -456,19 +456,19 @@ TYPED_TEST(CacheContract, WhoHadEmptiedItselfCachesAgain) {
 TYPED_TEST(LineContract, MoreThreadsThanOwners) {
   constexpr unsigned kThreads = 200;
   std::vector<Block> handed[kThreads];
-  std::barrier sync(kThreads);
+  Barrier sync(kThreads);
   std::atomic<std::uint64_t> threads_seen{0};
   const std::uint64_t threads_before = this->Stats().threads;
   this->RunThreads(kThreads, [&](unsigned id) {
     std::mt19937 random(id);
     for (int round = 0; round < 3; ++round) {
       for (int i = 0; i < 50; ++i) handed[id].push_back(this->New(1 + random() % 1000, random()));
-      sync.arrive_and_wait();
+      sync.Wait();
       if (id == 0) threads_seen = this->Stats().threads;
       auto& mine = handed[(id * 7 + 13) % kThreads];  // a permutation: 7 and 200 have no common factor
       for (const Block& block : mine) this->Delete(block);
       mine.clear();
-      sync.arrive_and_wait();
+      sync.Wait();
     }
   });
   EXPECT_EQ(threads_before + (kOfBoxes<TypeParam> ? kThreads : 0), threads_seen.load());
@@ -520,7 +520,7 @@ TYPED_TEST(LineContract, ManyShortThreadsLeaveNothingBehind) {
   const auto run = [&](int count) {
     for (int i = 0; i < count; ++i) {
       std::thread([&] {
-        for (std::size_t size : {24ul, 200ul, 3000ul, 40000ul}) {
+        for (std::size_t size : {std::size_t{24}, std::size_t{200}, std::size_t{3000}, std::size_t{40000}}) {
           void* at = Heap::malloc(size);
           std::memset(at, 1, size);
           Heap::free(at);
@@ -604,6 +604,7 @@ TYPED_TEST(LineContract, ATrimKeepsThePad) {
 }
 
 TYPED_TEST(LineContract, AChildHasAWholeHeap) {
+  if (!kForks) GTEST_SKIP() << "there are no forks";
   using Heap = typename TestFixture::Heap;
   std::atomic<bool> done{false};
   std::thread churn([&] {
@@ -616,22 +617,16 @@ TYPED_TEST(LineContract, AChildHasAWholeHeap) {
   });
   const Block block = this->New(5000, 1);
   for (int round = 0; round < 30; ++round) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(30);
-      const bool intact = this->Intact(block);
-      Heap::free(block.at);
-      std::vector<void*> own;
-      for (std::size_t size = 16; size < 100000; size += 333) own.push_back(Heap::malloc(size));
-      for (void* at : own) Heap::free(at);
-      Heap::trim(0);
-      const bool alone = this->Stats().threads == (kOfBoxes<TypeParam> ? 1 : 0);
-      _exit(intact && alone ? 7 : intact ? 8 : 9);
-    }
-    int status = 0;
-    ASSERT_EQ(child, waitpid(child, &status, 0));
-    ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-    ASSERT_EQ(7, WEXITSTATUS(status));
+    ASSERT_EQ(7, InAFork([&] {
+                const bool intact = this->Intact(block);
+                Heap::free(block.at);
+                std::vector<void*> own;
+                for (std::size_t size = 16; size < 100000; size += 333) own.push_back(Heap::malloc(size));
+                for (void* at : own) Heap::free(at);
+                Heap::trim(0);
+                const bool alone = this->Stats().threads == (kOfBoxes<TypeParam> ? 1 : 0);
+                return intact && alone ? 7 : intact ? 8 : 9;
+              }));
   }
   done = true;
   churn.join();

@@ -4,8 +4,6 @@
 // owner lives and to the orphans' when it is gone; nothing is lost and nothing comes twice, whatever threads
 // do at once.
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "contract/exchange_boxes.hpp"
+#include "support/on_processors.hpp"
 #include "unit/region.hpp"
 #include "unit/slots.hpp"
 
@@ -26,20 +25,16 @@ namespace {
 // other would else come to share one.
 class Meeting {
  public:
-  Meeting() {
-    pthread_getaffinity_np(pthread_self(), sizeof all_, &all_);
-    StayOn(0, 1);
-  }
+  Meeting() { processors_.go_to(0); }
   ~Meeting() {
     begun_ = kEnd;
     other_.join();
-    pthread_setaffinity_np(pthread_self(), sizeof all_, &all_);
   }
   // `turn`(round) is the other thread's part.
   template <class Turn>
   void Start(Turn turn) {
     other_ = std::thread([this, turn] {
-      StayOn(CPU_SETSIZE - 1, -1);
+      processors_.go_to(processors_.count() - 1);
       for (unsigned round = 0; WaitBeyond(begun_, round) != kEnd; ended_ = round) turn(++round);
     });
   }
@@ -49,20 +44,13 @@ class Meeting {
  private:
   static constexpr unsigned kEnd = ~0U;
 
-  void StayOn(int at, int step) const {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    while (!CPU_ISSET(at, &all_)) at += step;
-    CPU_SET(at, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-  }
   static unsigned WaitBeyond(const std::atomic<unsigned>& word, unsigned value) {
     for (unsigned spins = 1; word.load() == value; ++spins)
       spins % 512 == 0 ? std::this_thread::yield() : hz::pause();
     return word.load();
   }
 
-  cpu_set_t all_;
+  const OnProcessors processors_;
   std::atomic<unsigned> begun_{0}, ended_{0};
   std::thread other_;
 };

@@ -287,7 +287,7 @@ TYPED_TEST(PoolContract, ThreadsShareSpans) {
   EXPECT_EQ(held.size(), this->TakeAll(bin, 0).size());
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
 // A child that is cut off from a change, anywhere in it: only slots that were in hand there may be lost.
 TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
   if (kUnderTool) GTEST_SKIP() << "a sanitizer's own state is not whole in such a child";

@@ -5,9 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -20,6 +17,7 @@
 
 #include "contract/source_boxes.hpp"
 #include "os/os.hpp"
+#include "support/fork.hpp"
 #include "support/pattern.hpp"
 #include "support/raw_fork.hpp"
 #include "support/sanitizers.hpp"
@@ -207,6 +205,7 @@ TYPED_TEST(SourceContract, TooMuchIsRefusedAndTheRestGoesOn) {
 
 // A thread that only looked when the process forked stays behind with the lock.
 TYPED_TEST(SourceContract, ChildOfAForkFreesItsLocks) {
+  if (!kForks) GTEST_SKIP() << "there are no forks";
   const std::uintptr_t run = this->Acquire(1).at;
   std::atomic<bool> stop{false};
   std::thread looker([&] {
@@ -214,22 +213,17 @@ TYPED_TEST(SourceContract, ChildOfAForkFreesItsLocks) {
   });
   int failures = 0;
   for (int i = 0; i < 100 && failures == 0; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);
-      TypeParam::free_locks(this->source_);
-      _exit(TypeParam::acquire(this->source_, 1, 1).at != 0 ? 0 : 1);
-    }
-    int status = 1;
-    waitpid(child, &status, 0);
-    failures += status != 0 ? 1 : 0;
+    failures += InAFork([&] {
+                  TypeParam::free_locks(this->source_);
+                  return TypeParam::acquire(this->source_, 1, 1).at != 0 ? 0 : 1;
+                }) != 0;
   }
   stop = true;
   looker.join();
   EXPECT_EQ(0, failures);
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
 // A child that is cut off from a change, anywhere in it: what was free may be lost, what somebody has stays
 // his.
 TYPED_TEST(SourceContract, AChildThatIsCutOffIsWhole) {

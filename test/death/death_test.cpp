@@ -7,7 +7,6 @@
 //   report: the program goes on, and its heap is whole
 // In a third mode the child handles SIGABRT, and in its handler allocates, frees and forks.
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,12 +24,13 @@
 #include "support/child.hpp"
 #include "support/pattern.hpp"
 #include "support/sanitizers.hpp"
+#include "support/thread_number.hpp"
 #include "support/tsan_options.hpp"
 
 namespace hz_test {
 
 void Scene::Expect(const void* block, std::size_t class_size) {
-  Announce(block, class_size, std::to_string(syscall(SYS_gettid)));
+  Announce(block, class_size, std::to_string(ThreadNumber()));
 }
 
 void Scene::ExpectOfPurger(const void* block, std::size_t class_size) {

@@ -5,7 +5,6 @@
 // HZ_TEST_HANDLER is set.
 #pragma once
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "support/fork.hpp"
 #include "support/heap_api.hpp"
 
 namespace hz_test {
@@ -33,13 +33,7 @@ inline void AllocateAndFree() {
 
 inline void OnAbort(int) {
   AllocateAndFree();
-  const pid_t child = fork();
-  if (child == 0) {
-    AllocateAndFree();
-    _exit(0);
-  }
-  int status = 0;
-  const bool whole = waitpid(child, &status, 0) == child && status == 0;
+  const bool whole = !kForks || InAFork([] { return AllocateAndFree(), 0; }) == 0;
   const char* const said = whole ? "handled\n" : "broken: the child of a handler\n";
   if (write(1, said, std::strlen(said)) < 0) _exit(7);
 }

@@ -9,10 +9,10 @@ HZ_BUG(NotAllocatedSlot, "E02 not-allocated", kFatal) {
   void* block = api::Malloc(3000);
   const std::size_t slot = api::UsableSize(block);
   const std::size_t at = reinterpret_cast<std::uintptr_t>(block) % 65536;
-  void* far = hz_test::Inside(block, static_cast<std::ptrdiff_t>((65536 / slot - 1) * slot - at));
+  void* beyond = hz_test::Inside(block, static_cast<std::ptrdiff_t>((65536 / slot - 1) * slot - at));
   const bool known = hz_test::ExpectedLine() == "hakozuna" || hz_test::ProvesEveryFree();
-  scene.Expect(far, known ? slot : hz_test::Scene::kNoClass);
-  api::Free(far);
+  scene.Expect(beyond, known ? slot : hz_test::Scene::kNoClass);
+  api::Free(beyond);
   hz_test::Scene::SlotsComeHome();
   api::Free(block);
 }

@@ -180,7 +180,7 @@ std::string ProfileName() { return "/tmp/hz-learned-" + std::to_string(getpid())
 // In a process of its own with these settings.
 ChildResult Step(const char* step, std::vector<Setting> settings) {
   settings.emplace_back(kStep, step);
-  return RunInProcess(std::move(settings), "true", {});
+  return RunInProcess(std::move(settings), "", {});
 }
 
 // Spare classes that are larger than those behind them, some with slots that keep an alignment.

@@ -5,15 +5,13 @@
 // tests that run for long: stress and model.
 #pragma once
 
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 
 #include "support/sanitizers.hpp"
+#include "support/watchdog.hpp"
 
 namespace hz_test {
 
@@ -53,22 +51,5 @@ inline std::size_t LogSize(Random& random, unsigned bits) {
   const std::size_t top = std::size_t{1} << Below(random, bits + 1);
   return top / 2 + Below(random, top - top / 2) + 1;
 }
-
-// Ends a process that hangs, with a word about it. Generous: the machine may be slow.
-class Watchdog {
- public:
-  explicit Watchdog(unsigned seconds = 240) {
-    std::signal(SIGALRM, [](int) {
-      static const char text[] = "watchdog: this process hangs\n";
-      if (write(2, text, sizeof text - 1) < 0) _exit(4);
-      std::signal(SIGABRT, SIG_DFL);
-      std::abort();
-    });
-    alarm(seconds);
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-  ~Watchdog() { alarm(0); }
-};
 
 }  // namespace hz_test

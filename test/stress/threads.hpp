@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads for the stress tests, by pthreads: they allocate nothing of ours, may be started in the child of a
-// fork, and a barrier of theirs is known to every sanitizer.
+// Threads for the stress tests, by pthreads: they allocate nothing of ours, and may be started in the child
+// of a fork.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,19 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "support/barrier.hpp"
+
 namespace hz_test {
-
-class Barrier {
- public:
-  explicit Barrier(unsigned threads) { pthread_barrier_init(&barrier_, nullptr, threads); }
-  Barrier(const Barrier&) = delete;
-  Barrier& operator=(const Barrier&) = delete;
-  ~Barrier() { pthread_barrier_destroy(&barrier_); }
-  void Wait() { pthread_barrier_wait(&barrier_); }
-
- private:
-  pthread_barrier_t barrier_;
-};
 
 // Runs while the object lives, and is joined at its end.
 class Thread {

@@ -5,12 +5,13 @@
 // instead, where nothing is asked of hz_*: it shows that a test is right before it is held against us.
 #pragma once
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+#include "support/symbols.hpp"
 
 namespace hz_test {
 
@@ -49,11 +50,6 @@ inline bool PurgesPromptly() { return KeepsLittle() || ExpectedLine() == "hz5" |
 // what grows is copied.
 inline bool IsTiny() { return ExpectedLine() == "hz7"; }
 
-template <class Function>
-inline Function* FindFunction(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-
 inline std::string ServingLine() {
   auto* line = FindFunction<const char*()>("hz_line");
   return line == nullptr ? std::string("none") : std::string(line());
@@ -66,17 +62,9 @@ inline bool Owned(const void* block) {
   return owns != nullptr && owns(block) == 1;
 }
 
-// The object (library or program) that a function's address lies in; nullptr if there is no such function.
-inline void* ObjectOf(const char* function) {
-  void* address = dlsym(RTLD_DEFAULT, function);
-  Dl_info info = {};
-  if (address == nullptr || dladdr(address, &info) == 0) return nullptr;
-  return info.dli_fbase;
-}
-
 // True if `function` comes from the object that hz_line comes from.
 inline bool ServedByUs(const char* function) {
-  if (OnLibc()) return dlsym(RTLD_DEFAULT, function) != nullptr;
+  if (OnLibc()) return FindFunction<void()>(function) != nullptr;
   void* object = ObjectOf(function);
   return object != nullptr && object == ObjectOf("hz_line");
 }

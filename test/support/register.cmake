@@ -14,10 +14,11 @@ endif()
 
 # Several lines may share the program.
 if(NOT DEFINED "hz_list_of_${hz_program}")
-  execute_process(COMMAND "${hz_program}" --gtest_list_tests OUTPUT_VARIABLE output RESULT_VARIABLE result TIMEOUT 60)
+  execute_process(COMMAND ${hz_emulator} "${hz_program}" --gtest_list_tests OUTPUT_VARIABLE output RESULT_VARIABLE result TIMEOUT 60)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${hz_program} --gtest_list_tests: ${result}\n${output}")
   endif()
+  string(REPLACE "\r" "" output "${output}")
   string(REPLACE "[" "(" output "${output}")
   string(REPLACE "]" ")" output "${output}")
   string(REPLACE ";" "," output "${output}")
@@ -27,7 +28,7 @@ endif()
 
 # What runs under a name: what all tests have, and its weight.
 function(hz_add name filter)
-  add_test("${name}" "${hz_program}" "--gtest_filter=${filter}" --gtest_color=no)
+  add_test("${name}" ${hz_emulator} "${hz_program}" "--gtest_filter=${filter}" --gtest_color=no)
   # A filter that chooses nothing would be a success.
   set_tests_properties("${name}" PROPERTIES TIMEOUT ${hz_timeout} ENVIRONMENT "${hz_environment}"
     FAIL_REGULAR_EXPRESSION "Running 0 tests" ${ARGN})

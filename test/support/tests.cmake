@@ -18,6 +18,10 @@ function(hz_test_options target)
   if(CMAKE_CROSSCOMPILING)
     target_compile_definitions(${target} PRIVATE HZ_TEST_EMULATED)
   endif()
+  if(WIN32)
+    # Helpers that Windows has in another way, by the same names.
+    target_include_directories(${target} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/test/windows)
+  endif()
 endfunction()
 
 # The headers that most tests include take longer to compile than the tests: all programs share them, compiled once.
@@ -36,11 +40,16 @@ endfunction()
 
 function(hz_link_tests target)
   target_link_libraries(${target} PRIVATE ${ARGN} GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
+  # dlsym must see what was linked in.
+  if(WIN32)
+    target_link_options(${target} PRIVATE -Wl,--export-all-symbols)
+    target_link_libraries(${target} PRIVATE psapi)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
   if(CMAKE_CROSSCOMPILING)
     target_sources(${target} PRIVATE ${HZ_TEST_SUPPORT}/emulated_mremap.cpp)
   endif()
-  # dlsym must see what was linked in.
-  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
 endfunction()
 
 # hz_test_program(NAME SOURCES… [LIBRARIES …])
@@ -92,6 +101,7 @@ function(hz_register program prefix label)
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${prefix}.${program}.cmake")
   file(GENERATE OUTPUT "${file}" CONTENT
 "set(hz_program [==[$<TARGET_FILE:${program}>]==])
+set(hz_emulator [==[${CMAKE_CROSSCOMPILING_EMULATOR}]==])
 set(hz_prefix [==[${prefix}]==])
 set(hz_label ${label})
 set(hz_timeout ${timeout})

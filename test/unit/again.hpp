@@ -16,12 +16,13 @@
 namespace hz_test {
 
 inline ChildResult RunThisTestAgain(const std::vector<Setting>& settings,
-                                    const std::string& address_space_kib = "unlimited") {
+                                    const std::string& address_space_kib = "") {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
   const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
-  char program[4096] = {};
-  EXPECT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  return RunChild({"sh", "-c", "ulimit -v " + address_space_kib + " && exec \"$0\" \"$1\"", program, filter},
+  if (address_space_kib.empty()) return RunChild({"/proc/self/exe", filter}, settings);
+  // The shell would be who asks.
+  const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
+  return RunChild({"sh", "-c", "ulimit -v " + address_space_kib + " && exec \"$0\" \"$1\"", self, filter},
                   settings);
 }
 

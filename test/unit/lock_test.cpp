@@ -4,13 +4,13 @@
 #include "os/lock.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
+
+#include "support/fork.hpp"
 
 namespace hz_test {
 namespace {
@@ -73,37 +73,28 @@ TEST(Lock, GivesUpWhenTheTimeIsOver) {
 TEST(Lock, AChildMayReleaseWhatItsParentTook) {
   hz::os::Lock lock;
   lock.lock();
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    lock.unlock();
-    lock.lock();
-    lock.unlock();
-    _exit(7);
-  }
-  int status = 0;
-  ASSERT_EQ(child, waitpid(child, &status, 0));
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(7, WEXITSTATUS(status));
+  if (!kForks) GTEST_SKIP() << "there are no forks";
+  EXPECT_EQ(7, InAFork([&] {
+              lock.unlock();
+              lock.lock();
+              lock.unlock();
+              return 7;
+            }));
   lock.unlock();
 }
 
 // Contended when the parent forks: the child's unlock wakes nobody, and the lock is free again.
 TEST(Lock, AChildMayReleaseAContendedOne) {
+  if (!kForks) GTEST_SKIP() << "there are no forks";
   hz::os::Lock lock;
   lock.lock();
   std::thread sleeper([&] { const hz::os::Guarded hold(lock); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    lock.unlock();
-    lock.lock();
-    _exit(7);
-  }
-  int status = 0;
-  ASSERT_EQ(child, waitpid(child, &status, 0));
-  EXPECT_EQ(7, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  EXPECT_EQ(7, InAFork([&] {
+              lock.unlock();
+              lock.lock();
+              return 7;
+            }));
   lock.unlock();
   sleeper.join();
 }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "support/capture.hpp"
+#include "support/variable.hpp"
 
 namespace hz_test {
 namespace {
@@ -24,8 +25,8 @@ class OptionsTest : public ::testing::Test {
   ~OptionsTest() override { Clear(); }
 
   static void Clear() {
-    unsetenv("HZ_OPTIONS");
-    for (const Options::Knob& knob : Options::kKnobs) unsetenv(knob.variable);
+    SetVariable("HZ_OPTIONS", nullptr);
+    for (const Options::Knob& knob : Options::kKnobs) SetVariable(knob.variable, nullptr);
   }
   Options Read() {
     Capture capture;
@@ -34,7 +35,7 @@ class OptionsTest : public ::testing::Test {
     return options;
   }
   Options Read(const char* name, const char* value) {
-    setenv(name, value, 1);
+    SetVariable(name, value);
     return Read();
   }
 
@@ -184,7 +185,7 @@ TEST_F(OptionsTest, RangesAreChecked) {
 }
 
 TEST_F(OptionsTest, AWrongModeMeansTheDefault) {
-  setenv("HZ_OPTIONS", "on_invalid:report", 1);
+  SetVariable("HZ_OPTIONS", "on_invalid:report");
   EXPECT_TRUE(Read().report_only);
   Clear();
   EXPECT_FALSE(Read("HZ_ON_INVALID", "banana").report_only);
@@ -194,10 +195,10 @@ TEST_F(OptionsTest, AWrongModeMeansTheDefault) {
 // "The default stays" is said of a value that is not understood, wherever it stands: it must not undo another
 // one.
 TEST_F(OptionsTest, AWrongValueUndoesNothing) {
-  setenv("HZ_OPTIONS", "on_invalid:report,stats:1,retain:300", 1);
-  setenv("HZ_ON_INVALID", "banana", 1);
-  setenv("HZ_STATS", "banana", 1);
-  setenv("HZ_RETAIN", "banana", 1);
+  SetVariable("HZ_OPTIONS", "on_invalid:report,stats:1,retain:300");
+  SetVariable("HZ_ON_INVALID", "banana");
+  SetVariable("HZ_STATS", "banana");
+  SetVariable("HZ_RETAIN", "banana");
   const Options options = Read();
   EXPECT_EQ(StatsFormat::kText, options.stats);
   EXPECT_EQ(300u, options.retain);
@@ -225,7 +226,7 @@ TEST_F(OptionsTest, LaterInTheListWins) {
 }
 
 TEST_F(OptionsTest, TheVariableWinsOverTheList) {
-  setenv("HZ_OPTIONS", "retain:200,stats:1", 1);
+  SetVariable("HZ_OPTIONS", "retain:200,stats:1");
   const Options options = Read("HZ_RETAIN", "300");
   EXPECT_EQ(300u, options.retain);
   EXPECT_EQ(StatsFormat::kText, options.stats);
@@ -243,7 +244,7 @@ TEST_F(OptionsTest, UnknownKeysAreNamedAndTheRestIsRead) {
 }
 
 TEST_F(OptionsTest, AListOfAnyLengthIsRead) {
-  for (const std::size_t length : {255u, 256u, 5000u, 100'000u}) {
+  for (const std::size_t length : {std::size_t{255}, std::size_t{256}, std::size_t{5000}, kLongestVariable}) {
     std::string list = "retain:300,";
     while (list.size() < length) list += "stats:1,";
     list += "thread_cache:1M";
@@ -268,13 +269,13 @@ TEST_F(OptionsTest, UnknownVariablesAreNamed) {
   for (const Options::Knob& knob : Options::kKnobs)
     EXPECT_NE(std::string::npos, said_.find(std::string(" ") + knob.variable)) << said_;
   EXPECT_EQ(said_.size() - 1, said_.find('\n')) << said_;
-  setenv("HZ_", "", 1);
-  setenv("hz_retain", "7", 1);
-  setenv("OTHER_HZ_RETIAN", "7", 1);
+  SetVariable("HZ_", "");
+  SetVariable("hz_retain", "7");
+  SetVariable("OTHER_HZ_RETIAN", "7");
   Read();
   EXPECT_NE(std::string::npos, said_.find("hz: warning: HZ_= not understood")) << said_;
   EXPECT_EQ(2, std::count(said_.begin(), said_.end(), '\n')) << "one line each: " << said_;
-  for (const char* name : {"HZ_RETIAN", "HZ_", "hz_retain", "OTHER_HZ_RETIAN"}) unsetenv(name);
+  for (const char* name : {"HZ_RETIAN", "HZ_", "hz_retain", "OTHER_HZ_RETIAN"}) SetVariable(name, nullptr);
   Read();
   EXPECT_EQ("", said_);
 }
@@ -285,11 +286,11 @@ TEST_F(OptionsTest, WhatTheLauncherAndTheTestsSetIsNotOurs) {
     const std::string kept = before == nullptr ? "" : before;
     Read(name, "anything");
     EXPECT_EQ("", said_);
-    before == nullptr ? unsetenv(name) : setenv(name, kept.c_str(), 1);
+    before == nullptr ? SetVariable(name, nullptr) : SetVariable(name, kept.c_str());
   }
   Read("HZ_BUILD_DIRECTORY", "x");
   EXPECT_NE("", said_);
-  unsetenv("HZ_BUILD_DIRECTORY");
+  SetVariable("HZ_BUILD_DIRECTORY", nullptr);
 }
 
 TEST_F(OptionsTest, AFileForStatisticsAsksForThem) {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What named_files.cpp asks of a system: to open, write and read files by their names. Called when the heap
+// opens, at exit and in a signal handler: async-signal-safe, and nothing allocates. Each leaves errno as
+// it found it.
+#pragma once
+
+#include <cstddef>
+
+namespace hz::os::files {
+
+bool is_absolute(const char* path);
+// Writes the name of the folder that relative names are meant from, and a final 0; false: none that fits.
+bool current_folder(char* out, std::size_t room);
+
+enum class Write : unsigned char { kAppend, kReplace };
+// Whether all of it was written. What replaces a file does not wait for a reader of a pipe.
+bool write(const char* path, Write how, const char* text, std::size_t length);
+// Bytes that were read, at most `room`; -1: it cannot be read. Never waits for a writer of a pipe.
+std::ptrdiff_t read(const char* path, char* out, std::size_t room);
+
+}  // namespace hz::os::files

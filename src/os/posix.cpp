@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What POSIX says alike of Linux and macOS: limits, the process, the ends of threads, forks. See os.hpp for
+// the contract; called on cold paths only.
+#include "os/posix.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/os.hpp"
+
+namespace hz::os {
+
+std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
+
+std::size_t address_space_limit() {
+  const KeepErrno keep;
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return limit.rlim_cur;
+}
+
+std::uint64_t microseconds() {
+  const KeepErrno keep;
+  struct timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+std::uint64_t process_id() { return static_cast<std::uint64_t>(getpid()); }
+
+namespace {
+constinit int error_stream = STDERR_FILENO;
+}
+
+void keep_error_stream() {
+  const KeepErrno keep;
+  constexpr int kOutOfTheWay = 100;  // programs count on low numbers for what they open
+  const int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  if (copy >= 0) error_stream = copy;
+}
+
+void write_error(const char* text, std::size_t length) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  while (length != 0) {
+    const ssize_t n = write(error_stream, text, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text += n;
+    length -= static_cast<std::size_t>(n);
+  }
+}
+
+void abort_process() { abort(); }
+
+bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key) {
+  const KeepErrno keep;
+  pthread_key_t made;
+  if (pthread_key_create(&made, at_thread_exit) != 0) return false;
+  return *key = static_cast<unsigned>(made), true;
+}
+
+bool arm_exit_hook(unsigned key, void* state) {
+  const KeepErrno keep;
+  return pthread_setspecific(key, state) == 0;
+}
+
+void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)()) {
+  const KeepErrno keep;
+  pthread_atfork(prepare, parent, child);
+}
+
+void give_way() { sched_yield(); }
+
+}  // namespace hz::os

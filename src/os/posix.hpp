@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every implementation on POSIX is careful of: errno is the program's, and a thread that is cancelled
+// while it holds our locks would never open them. Called on cold paths; costs a load, or two calls.
+#pragma once
+
+#include <errno.h>
+#include <pthread.h>
+
+namespace hz::os {
+
+class KeepErrno {
+ public:
+  KeepErrno() : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
+// System calls at which a thread may be cancelled are made while locks are held.
+class NoCancel {
+ public:
+  NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
+  NoCancel(const NoCancel&) = delete;
+  NoCancel& operator=(const NoCancel&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// As other tools show it; the system's part.
+void name_this_thread(const char* name);
+
+}  // namespace hz::os
