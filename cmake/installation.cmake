@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `cmake --install`: libraries, headers, find_package(hakozuna), one pkg-config file per line and one of the default
-# line. Also as a part of another project, which may then export what links with us.
+# line. Also as a part of another project, which may then export what links with us. What is no part of another project is
+# the launcher `hz`: with its man page and what shells need to complete it, it is installed with the whole alone.
 include(CMakePackageConfigHelpers)
 
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hakozuna")
@@ -32,5 +33,30 @@ if(HZ_DROP_IN)
   hz_install_pkg_config(hakozuna ${HZ_DEFAULT_LINE})
   foreach(line IN LISTS HZ_LINE_NAMES)
     hz_install_pkg_config(hakozuna-${line} ${line})
+  endforeach()
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN)
+  # An installed hz reads there what it finds in the source tree otherwise: the place is relative to it, so that the tree
+  # may be moved.
+  set(facts_dir "${CMAKE_INSTALL_BINDIR}/../share/hakozuna")
+  file(RELATIVE_PATH bin_to_libraries "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+  list(JOIN HZ_LINE_NAMES " " lines)
+  configure_file(package/installed.sh.in installed.sh @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/installed.sh" DESTINATION "${facts_dir}")
+  install(PROGRAMS "${PROJECT_SOURCE_DIR}/hz" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hz.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hakozuna.3" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")
+  # Where each shell looks for them of itself.
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/completion")
+  foreach(completion IN ITEMS bash:bash-completion/completions/hz zsh:zsh/site-functions/_hz fish:fish/vendor_completions.d/hz.fish)
+    string(REPLACE ":" ";" completion "${completion}")
+    list(POP_FRONT completion shell file)
+    get_filename_component(folder "${file}" DIRECTORY)
+    get_filename_component(name "${file}" NAME)
+    set(written "${PROJECT_BINARY_DIR}/completion/${name}")
+    install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/hz\" completion ${shell} OUTPUT_FILE \"${written}\"
+      COMMAND_ERROR_IS_FATAL ANY)")
+    install(FILES "${written}" DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}")
   endforeach()
 endif()
