@@ -2,33 +2,38 @@
 #
 # `cmake --install`: libraries, headers, find_package(hakozuna), one pkg-config file per line and one of the default
 # line. Also as a part of another project, which may then export what links with us. What is no part of another project is
-# the launcher `hz`: with its man page and what shells need to complete it, it is installed with the whole alone.
+# the launcher `hz`: with its man page and what shells need to complete it, it is installed with the whole alone. Who wants a
+# part takes a component: libraries, development, launcher, documents.
 include(CMakePackageConfigHelpers)
 
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hakozuna")
 get_property(libraries GLOBAL PROPERTY HZ_LIBRARIES)
 
 install(TARGETS ${libraries} EXPORT hakozuna-targets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(EXPORT hakozuna-targets NAMESPACE hakozuna:: DESTINATION "${config_dir}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/hakozuna" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/hakozuna")
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libraries NAMELINK_COMPONENT development
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
+install(EXPORT hakozuna-targets NAMESPACE hakozuna:: DESTINATION "${config_dir}" COMPONENT development)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/hakozuna" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/hakozuna"
+        COMPONENT development)
 
 configure_package_config_file(package/hakozuna-config.cmake.in hakozuna-config.cmake
   INSTALL_DESTINATION "${config_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(hakozuna-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/hakozuna-config.cmake" "${PROJECT_BINARY_DIR}/hakozuna-config-version.cmake"
-        DESTINATION "${config_dir}")
+        DESTINATION "${config_dir}" COMPONENT development)
 
 if(HZ_DROP_IN)
   # Relative to the file itself where possible, so that an installed tree may be moved.
   file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
   install(FILES "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}>/libhakozuna.so"
                 "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}-static>/libhakozuna.a"
-          DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
   function(hz_install_pkg_config module line)
     configure_file(package/hakozuna.pc.in ${module}.pc @ONLY)
-    install(FILES "${PROJECT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+    install(FILES "${PROJECT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+            COMPONENT development)
   endfunction()
   hz_install_pkg_config(hakozuna ${HZ_DEFAULT_LINE})
   foreach(line IN LISTS HZ_LINE_NAMES)
@@ -43,10 +48,10 @@ if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN)
   file(RELATIVE_PATH bin_to_libraries "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
   list(JOIN HZ_LINE_NAMES " " lines)
   configure_file(package/installed.sh.in installed.sh @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/installed.sh" DESTINATION "${facts_dir}")
-  install(PROGRAMS "${PROJECT_SOURCE_DIR}/hz" DESTINATION "${CMAKE_INSTALL_BINDIR}")
-  install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hz.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
-  install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hakozuna.3" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")
+  install(FILES "${PROJECT_BINARY_DIR}/installed.sh" DESTINATION "${facts_dir}" COMPONENT launcher)
+  install(PROGRAMS "${PROJECT_SOURCE_DIR}/hz" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT launcher)
+  install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hz.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT documents)
+  install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hakozuna.3" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3" COMPONENT documents)
   # Where each shell looks for them of itself.
   file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/completion")
   foreach(completion IN ITEMS bash:bash-completion/completions/hz zsh:zsh/site-functions/_hz fish:fish/vendor_completions.d/hz.fish)
@@ -56,7 +61,7 @@ if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN)
     get_filename_component(name "${file}" NAME)
     set(written "${PROJECT_BINARY_DIR}/completion/${name}")
     install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/hz\" completion ${shell} OUTPUT_FILE \"${written}\"
-      COMMAND_ERROR_IS_FATAL ANY)")
-    install(FILES "${written}" DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}")
+      COMMAND_ERROR_IS_FATAL ANY)" COMPONENT documents)
+    install(FILES "${written}" DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}" COMPONENT documents)
   endforeach()
 endif()
