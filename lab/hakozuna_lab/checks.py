@@ -93,8 +93,8 @@ SLOW_EMULATED = r"|".join(
         r"^stress\..*\.(Revocation|Exhaustion|ShortThreads|Container|ControlGroup)",
     )
 )
-# Builds a project of its own, with ours in it.
-ONCE = r"^package\.parent\."
+# Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
+ONCE = r"^package\.(parent\.|(conan|container|crate|deb|man_pages|wheel)$)"
 FULL = (
     Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(
@@ -358,7 +358,7 @@ def test(everything: bool, arguments: list[str]) -> int:
         tier = [] if names_tests(arguments) else ["-LE", "^full$"]
         check_lane(ledger, Lane("release"), [*tier, *arguments], quick=bool(tier))
         return ledger.close()
-    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "lab"))
+    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "package_tools", "lab"))
     # Its packages come while the compilers work; tests of the lab wait for it if they must.
     with subprocess.Popen([str(ROOT / "hz"), "for-checks", "environment"], stdin=subprocess.DEVNULL):
         return check_everything(ledger, arguments)
@@ -379,9 +379,9 @@ def install(*kinds: str) -> None:
 def endure() -> int:
     os.environ["HZ_TEST_LONG"] = "1"
     ledger = Ledger()
-    ledger.do("installation", lambda: install("test_tools", "programs"))
+    ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab"))
     lane = Lane("release")
-    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload"])
+    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package"])
     preload = ROOT / "test" / "preload"
     for line in lines():
         library = str(BUILDS / lane.preset / f"libhakozuna-{line}.so")
@@ -457,7 +457,8 @@ def parser() -> Parser:
         "endure",
         prog="hz endure",
         usage="hz endure",
-        description="The long runs, an hour and more: long stress tests, CPython's whole regression suite, stress-ng.",
+        description="The long runs, an hour and more: long stress tests, CPython's whole regression suite, stress-ng;"
+        " and the packages with all lines.",
     )
     return top
 

@@ -51,19 +51,9 @@ class ExitCodes(unittest.TestCase):
     def test_line_without_a_name(self):
         self.expect(125, "run", "--line")
 
-    def test_completion_of_commands_options_and_lines(self):
-        def completed(*words):
-            script = '. <("$1" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hz; echo "${COMPREPLY[*]}"'
-            command = ["bash", "-c", script, "bash", str(ROOT / "hz"), *words]
-            done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
-            self.assertEqual(done.stderr, "")
-            return done.stdout.split()
-
-        self.assertEqual(completed("do"), ["doctor"])
-        self.assertEqual(completed("run", "--mea"), ["--measure"])
-        self.assertEqual(completed("test", "--al"), ["--all"])
-        self.assertLessEqual(set(LINES), set(completed("run", "--line", "")))
-        self.expect(125, "completion", "fish")
+    def test_completion_of_other_shells_is_refused(self):
+        self.expect(125, "completion", "tcsh")
+        self.expect(125, "completion")
 
     def test_nothing_after_dashes(self):
         self.expect(125, "run", "--")
@@ -103,6 +93,46 @@ class ExitCodes(unittest.TestCase):
         for word, code, *args in (("no program", 125), ("hz7", 125, "--line", "hz7", "true"), ("--nonsense", 125, "--nonsense"),
                                   ("number", 125, "--pairs", "0", "true"), ("not found", 127, "--", "no-such-program")):
             self.assertIn(word, self.expect(code, "tune", *args).stderr)
+
+
+class Completion(unittest.TestCase):
+    """What each shell offers for the last word, by the script that `hz completion` prints for it."""
+
+    def expect_words(self, completed):
+        self.assertEqual(completed("do"), ["doctor"])
+        self.assertEqual(completed("run", "--mea"), ["--measure"])
+        self.assertEqual(completed("test", "--al"), ["--all"])
+        self.assertLessEqual(set(LINES), set(completed("run", "--line", "")))
+        self.assertEqual(completed("completion", "z"), ["zsh"])
+
+    def output(self, *command):
+        if shutil.which(command[0]) is None:
+            self.skipTest(f"{command[0]} is not installed")
+        done = subprocess.run(list(map(str, command)), env=environment(), capture_output=True, text=True, timeout=60, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def test_bash(self):
+        script = '. <("$1" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hz; printf "%s\n" "${COMPREPLY[@]}"'
+        self.expect_words(lambda *words: self.output("bash", "-c", script, "bash", ROOT / "hz", *words).split())
+
+    def test_zsh(self):
+        """As a file of a folder where zsh looks; what compadd is told is what matches the word before the cursor."""
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "_hz").write_text(hz("completion", "zsh").stdout, encoding="utf-8")
+            script = """fpath=($1 $fpath); shift; autoload -Uz compinit; compinit -u -D; [[ $_comps[hz] == _hz ]] || exit 1
+                compadd() { print -l -- ${(M)${(P)2}:#$words[CURRENT]*} }
+                words=("$@"); CURRENT=$#; _hz"""
+            self.expect_words(lambda *words: self.output("zsh", "-f", "-c", script, "zsh", folder, ROOT / "hz", *words).split())
+
+    def test_zsh_that_reads_it(self):
+        script = 'autoload -Uz compinit; compinit -u -D; . <("$1" completion zsh); print $_comps[hz]'
+        self.assertEqual(self.output("zsh", "-f", "-c", script, "zsh", ROOT / "hz"), "_hz\n")
+
+    def test_fish(self):
+        script = 'cd $argv[1]; set -e argv[1]; $argv[1] completion fish | source; complete -C (string join " " -- $argv)'
+        with tempfile.TemporaryDirectory() as empty:  # fish offers files as well
+            self.expect_words(lambda *words: self.output("fish", "--no-config", "-c", script, empty, ROOT / "hz", *words).split())
 
 
 class Unserved(unittest.TestCase):

@@ -9,6 +9,7 @@ include_guard(DIRECTORY)
 set(HZ_TEST_COSTS
   "^(lab\\.pytest|preload\\..*\\.cpython)" 60
   "^launcher\\.(first_use|programs|run)" 30
+  "^package\\.(conan|crate|deb|wheel)$" 15
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
   "PurgerAndFork" 15
@@ -27,6 +28,7 @@ set(HZ_TESTS_LEFT
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
   "^package\\.(consumer|parent)"
+  "^package\\.(conan|container|crate|deb|wheel)$"
   "^reject\\."
   # What preload shows as well; sanitizers and debug builds run it, too.
   "^(returns|life)\\.[^.]+\\.direct\\."
