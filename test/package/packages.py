@@ -22,6 +22,7 @@ SKIPPED = 77
 # Whatever a package is made of.
 PARTS = (
     *("hz", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "cmake", "package", "src", "include", "doc"),
+    "test/package/consumer.cpp",
     *("debian", "pyproject.toml", "Cargo.toml", "Cargo.lock", "conanfile.py", "Containerfile"),
 )
 
@@ -42,7 +43,8 @@ def need(*programs):
 
 
 def command(*words, folder=None, expect=0, **changes):
-    """Runs it and answers with what it wrote to stdout; fails with all it wrote when it ends in another way."""
+    """Runs it and answers with what it wrote to stdout, or to stderr if it is to fail; when it ends in another way, the test
+    fails with all it wrote."""
     done = subprocess.run(
         [str(word) for word in words],
         cwd=folder,
@@ -69,10 +71,10 @@ class PackageTest(unittest.TestCase):
     @classmethod
     def copy_tree(cls):
         tree = cls.scratch / "tree"
-        tree.mkdir()
         for part in PARTS:
+            (tree / part).parent.mkdir(parents=True, exist_ok=True)
             if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, tree / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(ROOT / part, tree / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "build"))
             elif (ROOT / part).exists():
                 shutil.copy(ROOT / part, tree / part)
         return tree
