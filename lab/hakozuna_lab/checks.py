@@ -94,7 +94,7 @@ SLOW_EMULATED = r"|".join(
     )
 )
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
-ONCE = r"^package\.(parent\.|(conan|container|crate|deb|man_pages|wheel)$)"
+ONCE = r"^package\.(parent\.|(conan|crate|deb|man_pages|recipes|wheel)$)"
 FULL = (
     Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(

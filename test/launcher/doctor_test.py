@@ -50,6 +50,11 @@ class OfProcess(Doctor):
         with Running([SLEEP, "60"], LD_PRELOAD="/nowhere/libhakozuna-hz3.so") as pid:
             self.expect(1, "/nowhere/libhakozuna-hz3.so, which does not exist", args=[pid])
 
+    def test_preload_of_a_bare_name(self):
+        name = f"libhakozuna-{DEFAULT}.so.0"
+        with Running([SLEEP, "60"], LD_PRELOAD=name, LD_LIBRARY_PATH=str(library().parent)) as pid:
+            self.expect(0, f"yes, line {DEFAULT}\n", args=[pid])
+
     def test_other_malloc_in_front(self):
         with Running([ROOT / "hz", "run", "--", SLEEP, "60"], LD_PRELOAD=str(OWN_MALLOC_LIBRARY)) as pid:
             self.expect(1, "comes first in LD_PRELOAD", "another malloc is asked first", args=[pid])

@@ -28,7 +28,7 @@ set(HZ_TESTS_LEFT
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
   "^package\\.(consumer|parent)"
-  "^package\\.(conan|container|crate|deb|wheel)$"
+  "^package\\.(conan|crate|deb|recipes|wheel)$"
   "^reject\\."
   # What preload shows as well; sanitizers and debug builds run it, too.
   "^(returns|life)\\.[^.]+\\.direct\\."
