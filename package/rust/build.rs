@@ -16,6 +16,7 @@ fn main() {
         .collect();
     assert!(asked.len() < 2, "a program has one heap, and the features ask for {}", asked.join(" and "));
     let line = asked.first().copied().unwrap_or("hakozuna");
+    println!("cargo:rerun-if-env-changed=DOCS_RS");
     if env::var_os("DOCS_RS").is_some() {
         return; // the documentation is made, or the Rust alone looked at: nothing is linked
     }

@@ -150,6 +150,11 @@ class OfProgram(Doctor):
     def test_other_malloc_in_front(self):
         self.expect(1, "comes first in LD_PRELOAD", args=["--", "sleep"], LD_PRELOAD=str(OWN_MALLOC_LIBRARY))
 
+    def test_another_of_ours_in_front(self):
+        for line in LINES:
+            self.expect(0, "it would be\n", args=["--line", line, "--", "sleep"], LD_PRELOAD=f"libhakozuna-{DEFAULT}.so.0",
+                        LD_LIBRARY_PATH=str(library().parent))
+
     def test_setuid(self):
         program = self.scratch / "privileged"
         shutil.copy(SLEEP, program)

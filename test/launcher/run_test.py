@@ -252,6 +252,14 @@ class PassesOn(unittest.TestCase):
         result = hz("run", "--", sys.executable, "-c", "import os; print(os.environ['LD_PRELOAD'])", LD_PRELOAD=first)
         self.assertEqual(result.stdout, f"{first}:{library()}\n")
 
+    def test_another_of_ours_is_replaced(self):
+        first = next(line.split()[-1] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+                    if "/libc.so" in line)
+        for other in (f"libhakozuna-{LINES[-1]}.so.0", library(LINES[-1]), library().with_name("libhakozuna.so")):
+            for preload in (f"{other}:{first}", f"{first} {other}"):
+                result = hz("run", "--", "printenv", "LD_PRELOAD", LD_PRELOAD=preload, LD_LIBRARY_PATH=str(BUILD))
+                self.assertEqual((result.stdout, result.stderr), (f"{first}:{library()}\n", ""))
+
     def test_preload_alone(self):
         self.assertEqual(hz("run", "--", "printenv", "LD_PRELOAD").stdout, f"{library()}\n")
 
