@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recipe for Conan: `conan create` makes a package from the tree without network and uses it, and a project of
-somebody else's that asks for it by a conanfile.txt gets it; in CMake's configuration Debug, which nothing else builds as
-CMake has it. Called by ctest with the lab's python, which has Conan; 12 seconds for line hz7."""
+somebody else's that asks for it by a conanfile.txt gets it; in CMake's configuration Debug, which nothing else builds
+as CMake has it. Called by ctest with the lab's python, which has Conan; 12 seconds for line hz7."""
 
 import sys
 import unittest
@@ -35,16 +35,38 @@ class Conan(PackageTest):
         folder = self.scratch / "consumer"
         folder.mkdir()
         (folder / "conanfile.txt").write_text(
-            f"[requires]\nhakozuna/{VERSION}\n[options]\nhakozuna/*:lines={self.lines}\n[generators]\nCMakeToolchain\n", encoding="utf-8")
+            f"[requires]\nhakozuna/{VERSION}\n[options]\nhakozuna/*:lines={self.lines}\n[generators]\nCMakeToolchain\n",
+            encoding="utf-8",
+        )
         self.conan("install", folder, "--output-folder", folder, *SETTINGS)
-        command("cmake", "-G", "Ninja", "-S", ROOT / "package/conan", "-B", folder / "build", f"-DHZ_LINE={LINES[-1]}",
-                f"-DCMAKE_TOOLCHAIN_FILE={folder}/conan_toolchain.cmake", "-DCMAKE_BUILD_TYPE=Debug")
+        command(
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            ROOT / "package/conan",
+            "-B",
+            folder / "build",
+            f"-DHZ_LINE={LINES[-1]}",
+            f"-DCMAKE_TOOLCHAIN_FILE={folder}/conan_toolchain.cmake",
+            "-DCMAKE_BUILD_TYPE=Debug",
+        )
         command("cmake", "--build", folder / "build")
         command(folder / "build/linked", LINES[-1], "drop-in")
         command(folder / "build/direct", LINES[-1], "beside")
 
     def test_other_systems_are_refused(self):
-        told = self.conan("install", "--requires", f"hakozuna/{VERSION}", "-o", f"hakozuna/*:lines={self.lines}", "-s", "os=Windows", *SETTINGS, expect=6)
+        told = self.conan(
+            "install",
+            "--requires",
+            f"hakozuna/{VERSION}",
+            "-o",
+            f"hakozuna/*:lines={self.lines}",
+            "-s",
+            "os=Windows",
+            *SETTINGS,
+            expect=6,
+        )
         self.assertIn("Hakozuna runs on Linux", told)
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Rust crate: what cargo would publish is unpacked, built from the sources that are in it, and runs its own tests there;
-clippy, rustfmt and rustdoc have nothing to say. Called by ctest; 15 seconds for line hz7."""
+"""The Rust crate: what cargo would publish is unpacked, built from the sources that are in it, and runs its own tests
+there; clippy, rustfmt and rustdoc have nothing to say. Called by ctest; 15 seconds for line hz7."""
 
-import os
 import re
 import subprocess
 import sys
@@ -28,13 +27,17 @@ class Crate(PackageTest):
     def test_what_is_in_it(self):
         parts = {path.name for path in self.crate.iterdir()}
         self.assertLessEqual({"CMakeLists.txt", "Cargo.lock", "Cargo.toml", "LICENSE", "src", "include"}, parts)
-        self.assertLessEqual(parts & set(os.listdir(ROOT)), {"CMakeLists.txt", "Cargo.lock", "Cargo.toml", "LICENSE", "cmake", "include",
-                                                             "package", "src"})
+        self.assertLessEqual(
+            parts & {path.name for path in ROOT.iterdir()},
+            {"CMakeLists.txt", "Cargo.lock", "Cargo.toml", "LICENSE", "cmake", "include", "package", "src"},
+        )
 
     def test_a_feature_for_each_line_but_the_default_one(self):
         text = (self.crate / "Cargo.toml").read_text(encoding="utf-8")
         listed = re.search(r"^\[features\]\n((?:\S+ = \[\]\n)+)", text, re.MULTILINE)[1]
-        lines = re.findall(r"^  (\S+) +\w+ +line/\S+$", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)
+        lines = re.findall(
+            r"^  (\S+) +\w+ +line/\S+$", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE
+        )
         self.assertEqual(re.findall(r"^(\S+) =", listed, re.MULTILINE), lines[1:])
 
     def test_its_own_tests(self):
@@ -42,12 +45,26 @@ class Crate(PackageTest):
         for line in LINES:
             features = ["--features", line] if line != "hakozuna" else []
             words = ["cargo", "test", "--locked", *features]
-            done = subprocess.run(words, cwd=self.crate, env=environment(HZ_STATS=1, HZ_TEST_LINE=line, **self.settings),
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                words,
+                cwd=self.crate,
+                env=environment(HZ_STATS=1, HZ_TEST_LINE=line, **self.settings),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            passed = [int(number) for number in re.findall(r"^test result: ok\. (\d+) passed; 0 failed; 0 ignored", done.stdout, re.MULTILINE)]
+            passed = [
+                int(number)
+                for number in re.findall(
+                    r"^test result: ok\. (\d+) passed; 0 failed; 0 ignored", done.stdout, re.MULTILINE
+                )
+            ]
             self.assertEqual(passed, [0, 3, 5, 1], done.stdout)
-            served = re.findall(rf"^hz: stats line={line} version={VERSION} .* program=(global|requests)-", done.stderr, re.MULTILINE)
+            served = re.findall(
+                rf"^hz: stats line={line} version={VERSION} .* program=(global|requests)-", done.stderr, re.MULTILINE
+            )
             self.assertEqual(sorted(served), ["global", "requests"], done.stderr)
 
     def test_two_lines_are_refused(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages: dpkg-buildpackage makes them, lintian has nothing to say, and what is unpacked compiles a program,
-serves it, and has a launcher that needs no source tree. Called by ctest; 20 seconds for line hz7."""
+"""The Debian packages: dpkg-buildpackage makes them, lintian has nothing to say, and what is unpacked compiles a
+program, serves it, and has a launcher that needs no source tree. Called by ctest; 20 seconds for line hz7."""
 
 import json
 import re
@@ -63,8 +63,13 @@ class Deb(PackageTest):
             self.assertNotIn(".debug_info", command("readelf", "-SW", library))
 
     def test_where_things_lie(self):
-        for name in ("man/man1/hz.1.gz", "man/man3/hakozuna.3.gz", "bash-completion/completions/hz",
-                     "zsh/vendor-completions/_hz", "fish/vendor_completions.d/hz.fish"):
+        for name in (
+            "man/man1/hz.1.gz",
+            "man/man3/hakozuna.3.gz",
+            "bash-completion/completions/hz",
+            "zsh/vendor-completions/_hz",
+            "fish/vendor_completions.d/hz.fish",
+        ):
             self.assertGreater((self.root / "usr/share" / name).stat().st_size, 0)
 
     def test_a_program_is_compiled_and_served(self):
@@ -76,15 +81,27 @@ class Deb(PackageTest):
 
     def test_cmake_finds_it(self):
         build = self.scratch / "found"
-        command("cmake", "-G", "Ninja", "-S", ROOT / "test/package/find_package", "-B", build,
-                f"-DHZ_STAGE={self.root}/usr", f"-DHZ_TARGET={LINES[0]}-direct", f"-DHZ_LINE={LINES[0]}")
+        command(
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            ROOT / "test/package/find_package",
+            "-B",
+            build,
+            f"-DHZ_STAGE={self.root}/usr",
+            f"-DHZ_TARGET={LINES[0]}-direct",
+            f"-DHZ_LINE={LINES[0]}",
+        )
         command("cmake", "--build", build)
         command(build / "consumer", LINES[0], "beside")
 
     def test_hz_runs_a_program(self):
         for options, line in (([], LINES[0]), (["--line", LINES[-1]], LINES[-1])):
             file = self.scratch / f"stats-{len(options)}"
-            told = command(self.hz, "run", *options, "--stats=json", "--stats-file", file, "--", PYTHON, "-c", "print('text')")
+            told = command(
+                self.hz, "run", *options, "--stats=json", "--stats-file", file, "--", PYTHON, "-c", "print('text')"
+            )
             self.assertEqual(told, "text\n")
             stats = json.loads(file.read_text(encoding="utf-8"))
             self.assertEqual((stats["line"], stats["version"], stats["program"]), (line, VERSION, PYTHON.name))
@@ -110,8 +127,21 @@ class Deb(PackageTest):
             (self.scratch / "away").rename(away)
 
     def test_hz_says_what_needs_the_source_tree(self):
-        for words in (["run"], ["run", "--measure", "true"], ["tune", "true"], ["test"], ["endure"], ["programs"], ["bench"],
-                      ["ab"], ["scale"], ["report"], ["peers"], ["lab"], ["test", "--help"]):
+        for words in (
+            ["run"],
+            ["run", "--measure", "true"],
+            ["tune", "true"],
+            ["test"],
+            ["endure"],
+            ["programs"],
+            ["bench"],
+            ["ab"],
+            ["scale"],
+            ["report"],
+            ["peers"],
+            ["lab"],
+            ["test", "--help"],
+        ):
             told = command(self.hz, *words, expect=125)
             self.assertIn(" needs the source tree, ", told)
             self.assertEqual(told.count("\n"), 1)

@@ -36,8 +36,10 @@ class Launcher(unittest.TestCase):
 
     def test_options(self):
         said = command(HZ, "help") + "".join(command(HZ, name, "--help") for name in EXPLAINED)
-        self.assertEqual(set(re.findall(r"^\.It Fl -([a-z][a-z-]*)", section(self.page, "OPTIONS"), re.MULTILINE)),
-                         set(OPTION.findall(said)))
+        self.assertEqual(
+            set(re.findall(r"^\.It Fl -([a-z][a-z-]*)", section(self.page, "OPTIONS"), re.MULTILINE)),
+            set(OPTION.findall(said)),
+        )
 
     def test_synopsis_has_no_option_of_its_own(self):
         listed = set(re.findall(r"Fl -([a-z][a-z-]*)", section(self.page, "OPTIONS")))
@@ -45,7 +47,11 @@ class Launcher(unittest.TestCase):
 
     def test_commands(self):
         usage = command(HZ, "help").split("\n\n")[0]
-        said = {name for names in re.findall(r"^(?:usage:|      ) hz ([a-z|]+)", usage, re.MULTILINE) for name in names.split("|")}
+        said = {
+            name
+            for names in re.findall(r"^(?:usage:|      ) hz ([a-z|]+)", usage, re.MULTILINE)
+            for name in names.split("|")
+        }
         described = re.findall(r"^\.It Ic ([a-z ,]+?)(?: Fl .*)?$", section(self.page, "DESCRIPTION"), re.MULTILINE)
         self.assertEqual({name for names in described for name in names.split(" , ")}, said)
 
@@ -60,10 +66,14 @@ class Library(unittest.TestCase):
     header = text(ROOT / "include/hakozuna/hakozuna.h")
 
     def test_functions(self):
-        declared = {prototype(result, name, arguments.split(","))
-                    for result, name, arguments in re.findall(r"^HZ_API (.*?)(\w+)\(([^)]*)\);", self.header, re.MULTILINE)}
+        declared = {
+            prototype(result, name, arguments.split(","))
+            for result, name, arguments in re.findall(r"^HZ_API (.*?)(\w+)\(([^)]*)\);", self.header, re.MULTILINE)
+        }
         shown = set()
-        for result, name, rest in re.findall(r'^\.Ft (.*)\n\.Fn (\w+) (.*)$', section(self.page, "SYNOPSIS"), re.MULTILINE):
+        for result, name, rest in re.findall(
+            r"^\.Ft (.*)\n\.Fn (\w+) (.*)$", section(self.page, "SYNOPSIS"), re.MULTILINE
+        ):
             arguments = re.findall(r'"([^"]*)"', rest) or [rest]
             shown.add(prototype(result.strip('"'), name, arguments))
         self.assertEqual(shown, declared)
@@ -71,7 +81,9 @@ class Library(unittest.TestCase):
 
     def test_names(self):
         declared = re.findall(r"^HZ_API .*?(\w+)\(", self.header, re.MULTILINE)
-        self.assertEqual(sorted(re.findall(r"^\.Nm (hz_\w+)", section(self.page, "NAME"), re.MULTILINE)), sorted(declared))
+        self.assertEqual(
+            sorted(re.findall(r"^\.Nm (hz_\w+)", section(self.page, "NAME"), re.MULTILINE)), sorted(declared)
+        )
 
     def test_each_function_is_described(self):
         described = set(re.findall(r"^\.Fn (hz_\w+)", section(self.page, "DESCRIPTION"), re.MULTILINE))
@@ -79,11 +91,15 @@ class Library(unittest.TestCase):
 
     def test_variables_and_their_defaults(self):
         rows = re.findall(r"^\| `(HZ_\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|", text(ROOT / "README.md"), re.MULTILINE)
-        shown = dict(re.findall(r"^\.It Ev (HZ_\w+)\n(.*(?:\n[^.].*)*)", section(self.page, "ENVIRONMENT"), re.MULTILINE))
+        shown = dict(
+            re.findall(r"^\.It Ev (HZ_\w+)\n(.*(?:\n[^.].*)*)", section(self.page, "ENVIRONMENT"), re.MULTILINE)
+        )
         self.assertEqual(list(shown), [name for name, _, _ in rows])
         for name, _, default in rows:
             if default.strip():
-                self.assertIn(f"({default.strip()}".replace("a container's limit", "the limit of a container"), shown[name])
+                self.assertIn(
+                    f"({default.strip()}".replace("a container's limit", "the limit of a container"), shown[name]
+                )
 
     def test_codes(self):
         codes = dict(re.findall(r"^  \| (E\d\d) ([a-z-]+) \|", text(ROOT / "README.md"), re.MULTILINE))
@@ -101,8 +117,12 @@ class Both(unittest.TestCase):
         if shutil.which("groff") is None or shutil.which("man") is None:
             self.skipTest("man and groff are not installed")
         for page in sorted(MAN.iterdir()):
-            done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", str(page)], capture_output=True, text=True,
-                                  check=True)
+            done = subprocess.run(
+                ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", str(page)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             self.assertEqual(done.stderr, "")
             self.assertGreater(len(done.stdout), 1000)
 

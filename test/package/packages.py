@@ -43,8 +43,8 @@ def need(*programs):
 
 
 def command(*words, folder=None, expect=0, **changes):
-    """Runs it and answers with what it wrote to stdout, or to stderr if it is to fail; when it ends in another way, the test
-    fails with all it wrote."""
+    """Runs it and answers with what it wrote to stdout, or to stderr if it is to fail; when it ends in another way, the
+    test fails with all it wrote."""
     done = subprocess.run(
         [str(word) for word in words],
         cwd=folder,
@@ -74,7 +74,9 @@ class PackageTest(unittest.TestCase):
         for part in PARTS:
             (tree / part).parent.mkdir(parents=True, exist_ok=True)
             if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, tree / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "build"))
+                shutil.copytree(
+                    ROOT / part, tree / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "build")
+                )
             elif (ROOT / part).exists():
                 shutil.copy(ROOT / part, tree / part)
         return tree
