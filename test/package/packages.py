@@ -28,8 +28,9 @@ PARTS = (
 
 
 def environment(**changes):
-    """Ours, without settings of ours that are meant for other tests."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HZ_") and name != "LD_PRELOAD"}
+    """Ours, without settings that are meant for other tests or for the lab."""
+    others = ("LD_PRELOAD", "PYTHONPATH")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HZ_") and name not in others}
     clean.update({name: str(value) for name, value in changes.items()})
     return clean
 
