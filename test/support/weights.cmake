@@ -11,6 +11,7 @@ set(HZ_TEST_COSTS
   "^launcher\\.(first_use|programs|run)" 30
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
+  "^package\\.reproducible$" 10
   "PurgerAndFork" 15
   "^bench\\.lane$" 12
   "^returns\\." 10
@@ -26,7 +27,7 @@ set(HZ_TESTS_LEFT
   "^lab\\."
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
-  "^package\\.(consumer|parent)"
+  "^package\\.(consumer|parent|reproducible)"
   "^reject\\."
   # What preload shows as well; sanitizers and debug builds run it, too.
   "^(returns|life)\\.[^.]+\\.direct\\."
