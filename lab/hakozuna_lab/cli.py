@@ -79,7 +79,8 @@ def bench(
         bool, typer.Option("--written", help="write blocks in full (lanes with a share of remote frees)")
     ] = False,
     settle: Annotated[
-        int | None, typer.Option(min=1, help="milliseconds before memory is read idle, and again after (50)")
+        int | None,
+        typer.Option(min=1, help="milliseconds before memory is read idle, and after (50; of servers 2000)"),
     ] = None,
     seed: Seed = None,
     out: Out = None,

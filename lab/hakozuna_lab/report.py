@@ -167,7 +167,8 @@ def memory_series(report: Report, one: CellRows) -> str | None:
     series, ticks = {}, {}
     for name, row in one.shown().items():
         record = one.middle(row.contender)
-        pairs = [(float(second), kib) for second, kib in record.get("rss_series", [])]
+        ended = record.get("load_ended", 0)
+        pairs = [(second - ended, kib) for second, kib in record.get("rss_series", [])]
         for place, (label, kib) in enumerate(record.get("rss_series_kib", [])):
             ticks[float(place)] = label
             pairs.append((float(place), kib))
@@ -175,7 +176,7 @@ def memory_series(report: Report, one: CellRows) -> str | None:
             series[name] = [plots.Point(x, kib / MIB, kib / MIB, kib / MIB) for x, kib in pairs]
     if not series:
         return None
-    label = "" if ticks else "seconds"
+    label = "" if ticks else "seconds after the load ended" if "load_ended" in one.any_record() else "seconds"
     figure = plots.curves(one.cell.id, label, "RSS, MiB", series, report.styles, ticks)
     return report.save(figure, f"time-{one.cell.id}", f"Memory over time in {one.cell.id}")
 
