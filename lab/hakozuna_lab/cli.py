@@ -207,7 +207,7 @@ def peers(
 
 @app.command()
 def report(
-    files: Annotated[list[Path] | None, typer.Argument(help="results (the latest)")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="results (the latest), or a page of programs, .md")] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the page and the pictures")] = None,
 ) -> None:
     """Makes one HTML page, and pictures, of stored results."""

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from hakozuna_lab import LabError, plots
+from hakozuna_lab import LabError, overview, plots
 from hakozuna_lab.cells import CellRows, Sweep, cell_rows, lines_and_others, remote_sweeps, thread_sweeps
 from hakozuna_lab.palette import Style, style_sheet, styles
 from hakozuna_lab.paths import RESULTS
@@ -268,6 +268,11 @@ def latest() -> Path:
 
 
 def main(paths: Sequence[Path], folder: Path | None) -> None:
-    """The page of these files, or of the latest results; in a folder beside the first of them unless told."""
+    """The page of these files, or of the latest results; in a folder beside the first of them unless told. Of a page of
+    results that is written already (.md): the picture of its programs, beside it unless told."""
     chosen = list(paths) or [latest()]
+    if any(path.suffix == ".md" for path in chosen):
+        for page in chosen:
+            print(*overview.make(page, folder or page.parent), sep="\n")
+        return
     print(make(chosen, folder or chosen[0].with_suffix("")))
