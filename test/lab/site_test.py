@@ -6,6 +6,7 @@ seconds, and all tests share the site."""
 import functools
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,3 +144,14 @@ def test_a_table_sorts_itself_by_numbers(browser: webdriver.Chrome, site: str) -
     assert speeds() == sorted(as_written) != as_written
     heads[column].click()
     assert speeds() == sorted(as_written, reverse=True)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "doc/results").glob("20*.md")), ids=lambda page: page.stem)
+def test_a_page_of_results_begins_with_what_came_out(page: Path) -> None:
+    """Two to six sentences, that fit a screen."""
+    _, title, summary, *_ = re.split(r"\n(?=# )|\n\n", page.read_text(encoding="utf-8"))
+    assert title.startswith("# ")
+    assert summary.startswith("**In short.** ")
+    told = summary.removeprefix("**In short.** ")
+    assert 2 <= len(re.findall(r"[.)](?:\s+(?=[A-Za-z])|$)", told)) <= 6
+    assert len(told) < 900
