@@ -34,3 +34,9 @@ if(HZ_DROP_IN)
     hz_install_pkg_config(hakozuna-${line} ${line})
   endforeach()
 endif()
+
+# Last, so that every file is there. A project that we are a part of has a bill of its own to write.
+if(PROJECT_IS_TOP_LEVEL)
+  configure_file(package/sbom.cmake.in sbom.cmake @ONLY)
+  install(SCRIPT "${PROJECT_BINARY_DIR}/sbom.cmake")
+endif()

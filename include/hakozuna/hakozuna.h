@@ -99,7 +99,7 @@ HZ_API void hz_stats(hz_stats_t* out, size_t size);
  * not observe, no file is named, or it cannot be written, of which a warning tells. */
 HZ_API int hz_write_profile(void);
 
-HZ_API const char* hz_version(void); /* "0.1.0" */
+HZ_API const char* hz_version(void); /* HZ_VERSION of the library */
 HZ_API const char* hz_line(void);    /* "hz3" */
 
 #ifdef __cplusplus
