@@ -27,7 +27,7 @@ set(HZ_TESTS_LEFT
   "^lab\\."
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
-  "^package\\.(consumer|parent|reproducible|sbom)"
+  "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^reject\\."
   # What preload shows as well; sanitizers and debug builds run it, too.
   "^(returns|life)\\.[^.]+\\.direct\\."
