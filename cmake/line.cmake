@@ -106,6 +106,8 @@ function(hz_add_line name struct header)
     set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)
     hz_add_shared(${target} ${core} ${drop_in})
     hz_add_static(${target}-static ${core} ${drop_in})
+    # Its command names files; make must be told who makes them.
+    add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
   endif()
 endfunction()
 
