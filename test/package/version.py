@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# version.py SOURCE BUILD LINE: the version is a semantic one, stands in include/hakozuna/hakozuna.h alone, and is what
-# everything that is built or asked says. Called by CTest; takes a tenth of a second.
+# version.py SOURCE BUILD LINE: the version is a semantic one, stands in include/hakozuna/hakozuna.h and where a format
+# demands that it is written down, and is what everything that is built or asked says. Called by CTest; takes a tenth of a second.
 import re
 import subprocess
 import sys
@@ -12,6 +12,7 @@ SEMANTIC = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-[0-9A-Za-z.-
 # What is built from, and what runs; peers have versions of their own.
 PLACES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "hz", "include", "lab", "package", "src", "test/package")
 MADE = (".xml",)
+DEMANDED = ()  # files of PLACES whose format has no other way
 
 
 def files(source):
@@ -32,9 +33,9 @@ def faults(source, build, line):
     version = re.search(r'^#define HZ_VERSION "(.*)"$', (source / HOME).read_text(encoding="utf-8"), re.MULTILINE)[1]
     if not SEMANTIC.fullmatch(version):
         yield f"{version} is no semantic version"
-    stated = list(statements(source, version))
-    if stated != [HOME]:
-        yield f"{version} is to stand in {HOME} once, and stands in {' '.join(stated) or 'no file'}"
+    stated, wanted = sorted(statements(source, version)), sorted([HOME, *DEMANDED])
+    if stated != wanted:
+        yield f"{version} is to stand once in {' '.join(wanted)}, and stands in {' '.join(stated) or 'no file'}"
     major, minor, *_ = version.split(".")
     library = (build / f"libhakozuna-{line}.so").resolve().name
     said = subprocess.run([source / "hz", "--version"], capture_output=True, text=True, check=True).stdout
