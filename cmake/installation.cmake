@@ -65,3 +65,9 @@ if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN)
     install(FILES "${written}" DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}" COMPONENT documents)
   endforeach()
 endif()
+
+# Last, so that every file is there. A project that we are a part of has a bill of its own to write.
+if(PROJECT_IS_TOP_LEVEL)
+  configure_file(package/sbom.cmake.in sbom.cmake @ONLY)
+  install(SCRIPT "${PROJECT_BINARY_DIR}/sbom.cmake")
+endif()

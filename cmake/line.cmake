@@ -25,7 +25,16 @@ set(HZ_COMPILE_OPTIONS
   -fcf-protection=none -fno-stack-protector
   -fno-lto  # symbols made weak in assembly, and an archive linked from objects, need machine code; parents may ask for it
   $<$<BOOL:${HZ_DROP_IN}>:-fomit-frame-pointer>
+  # The same bytes wherever they are built: paths in debugging information are relative to the source tree, where a
+  # debugger finds them when it is started there. The last that fits counts; clang has its own word for the build folder.
+  "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=."
+  $<$<CXX_COMPILER_ID:Clang>:-ffile-compilation-dir=.>
 )
+
+# Archives without dates, users and modes, also where that is not what binutils were built to do.
+set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
 
 # A new_handler may throw, and a nothrow new must catch it: see the file.
 set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
@@ -108,6 +117,8 @@ function(hz_add_line name struct header)
     set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)
     hz_add_shared(${target} ${core} ${drop_in})
     hz_add_static(${target}-static ${core} ${drop_in})
+    # Its command names files; make must be told who makes them.
+    add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
   endif()
 endfunction()
 

@@ -36,7 +36,8 @@ HZ_API void* hz_calloc(size_t count, size_t size);
  * realloc(NULL, n) is malloc(n); realloc(p, 0) frees p and returns NULL, as glibc does. */
 HZ_API void* hz_realloc(void* ptr, size_t size);
 
-/* Allocate `size` bytes at a power-of-two `alignment` up to 2^30; NULL and EINVAL for any other alignment. */
+/* Allocate `size` bytes at a power-of-two `alignment`; NULL and EINVAL for any other alignment, NULL and
+ * ENOMEM if there is no room. */
 HZ_API void* hz_aligned_alloc(size_t alignment, size_t size);
 
 /* Free a block; NULL is ignored; errno is kept. Any pointer that is not a live block of this heap is reported
@@ -99,7 +100,7 @@ HZ_API void hz_stats(hz_stats_t* out, size_t size);
  * not observe, no file is named, or it cannot be written, of which a warning tells. */
 HZ_API int hz_write_profile(void);
 
-HZ_API const char* hz_version(void); /* "0.1.0" */
+HZ_API const char* hz_version(void); /* HZ_VERSION of the library */
 HZ_API const char* hz_line(void);    /* "hz3" */
 
 #ifdef __cplusplus

@@ -51,7 +51,7 @@ def with_set(base: Contender, settings: Iterable[str]) -> Contender:
     for text in settings:
         key, given, value = text.partition("=")
         if not key or not given:
-            raise LabError(f"--set {text}: expected key=value, with a key of the table of knobs in README.md")
+            raise LabError(f"--set {text}: expected key=value, with a key of the table in doc/knobs.md")
         env[f"HZ_{key.upper()}"] = value
     return Contender("+".join([base.name, *settings]), base.library, env, base.version)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakozuna_lab import LabError, catalogue, tables
+from hakozuna_lab import LabError, aftermath, catalogue, tables
 from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender, with_settings
 from hakozuna_lab.inventory import begin, resume
 from hakozuna_lab.machine import load, prepare
@@ -122,7 +122,7 @@ def show(results: Results) -> None:
     rows = better_settings(make_rows(results))
     first = results.header.selection.first
     parts = [tables.conditions(results), tables.markdown(rows, first), *tables.latency_markdown(rows)]
-    parts += [tables.verdict_counts(rows, first)]
+    parts += [*aftermath.markdown(results), tables.verdict_counts(rows, first)]
     parts += ["Of an allocator that ran in several settings, each cell shows the fastest."]
     text = "\n\n".join(parts) + "\n"
     document = results.path.with_suffix(".md")

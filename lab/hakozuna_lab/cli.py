@@ -79,7 +79,8 @@ def bench(
         bool, typer.Option("--written", help="write blocks in full (lanes with a share of remote frees)")
     ] = False,
     settle: Annotated[
-        int | None, typer.Option(min=1, help="milliseconds before memory is read idle, and again after (50)")
+        int | None,
+        typer.Option(min=1, help="milliseconds before memory is read idle, and after (50; of servers 2000)"),
     ] = None,
     seed: Seed = None,
     out: Out = None,
@@ -206,7 +207,7 @@ def peers(
 
 @app.command()
 def report(
-    files: Annotated[list[Path] | None, typer.Argument(help="results (the latest)")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="results (the latest), or a page of programs, .md")] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the page and the pictures")] = None,
 ) -> None:
     """Makes one HTML page, and pictures, of stored results."""

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from hakozuna_lab import LabError, plots
+from hakozuna_lab import LabError, overview, plots
 from hakozuna_lab.cells import CellRows, Sweep, cell_rows, lines_and_others, remote_sweeps, thread_sweeps
 from hakozuna_lab.palette import Style, style_sheet, styles
 from hakozuna_lab.paths import RESULTS
@@ -167,7 +167,8 @@ def memory_series(report: Report, one: CellRows) -> str | None:
     series, ticks = {}, {}
     for name, row in one.shown().items():
         record = one.middle(row.contender)
-        pairs = [(float(second), kib) for second, kib in record.get("rss_series", [])]
+        ended = record.get("load_ended", 0)
+        pairs = [(second - ended, kib) for second, kib in record.get("rss_series", [])]
         for place, (label, kib) in enumerate(record.get("rss_series_kib", [])):
             ticks[float(place)] = label
             pairs.append((float(place), kib))
@@ -175,7 +176,7 @@ def memory_series(report: Report, one: CellRows) -> str | None:
             series[name] = [plots.Point(x, kib / MIB, kib / MIB, kib / MIB) for x, kib in pairs]
     if not series:
         return None
-    label = "" if ticks else "seconds"
+    label = "" if ticks else "seconds after the load ended" if "load_ended" in one.any_record() else "seconds"
     figure = plots.curves(one.cell.id, label, "RSS, MiB", series, report.styles, ticks)
     return report.save(figure, f"time-{one.cell.id}", f"Memory over time in {one.cell.id}")
 
@@ -267,6 +268,11 @@ def latest() -> Path:
 
 
 def main(paths: Sequence[Path], folder: Path | None) -> None:
-    """The page of these files, or of the latest results; in a folder beside the first of them unless told."""
+    """The page of these files, or of the latest results; in a folder beside the first of them unless told. Of a page of
+    results that is written already (.md): the picture of its programs, beside it unless told."""
     chosen = list(paths) or [latest()]
+    if any(path.suffix == ".md" for path in chosen):
+        for page in chosen:
+            print(*overview.make(page, folder or page.parent), sep="\n")
+        return
     print(make(chosen, folder or chosen[0].with_suffix("")))

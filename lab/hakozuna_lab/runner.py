@@ -68,7 +68,7 @@ class Runner:
     def run_program(self, cell: Cell, contender: Contender) -> Record:
         program = self.programs[cell.name.partition("/")[0]]
         with tempfile.TemporaryDirectory(prefix="hz-lab-") as workdir:
-            return program.run(contender, cell.name, Path(workdir))
+            return program.run(contender, cell.name, Path(workdir), settle=cell.settle)
 
 
 def lane_arguments(lanes: Catalogue, cell: Cell, seed: int | None) -> list[str]:

@@ -59,7 +59,7 @@ def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> lis
         return [lane_cell(lanes, lane, threads, iterations) for lane, threads, iterations in QUICK]
     program_words = [word for word in wish.words if is_program(word, programs)]
     lane_words = [word for word in wish.words if word not in program_words]
-    cells = program_cells(program_words, programs)
+    cells = program_cells(program_words, programs, wish.settle)
     if wish.full:
         lane_words = ["*"]
     elif not wish.words or (wish.sweep and not lane_words):
@@ -124,7 +124,7 @@ def is_program(word: str, programs: Mapping[str, Program]) -> bool:
     return word == "programs" or word.partition("/")[0] in programs
 
 
-def program_cells(words: Iterable[str], programs: Mapping[str, Program]) -> list[Cell]:
+def program_cells(words: Iterable[str], programs: Mapping[str, Program], settle: int | None) -> list[Cell]:
     """`programs` means all that are there; one that is named must be there."""
     names: list[str] = []
     for word in words:
@@ -138,4 +138,4 @@ def program_cells(words: Iterable[str], programs: Mapping[str, Program]) -> list
             if not found:
                 raise LabError(f"{name} has no case '{case}'; it has: {' '.join(programs[name].cells)}")
             names += found
-    return [Cell("program", name) for name in dict.fromkeys(names)]
+    return [Cell("program", name, settle=settle) for name in dict.fromkeys(names)]

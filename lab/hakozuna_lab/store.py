@@ -24,14 +24,12 @@ class Cell:
     remote: int | None = None  # None: as the lane defines it
     iterations: int | None = None
     touched: bool = True
-    settle: int | None = None  # milliseconds before memory is read idle, and after; None: 50
+    settle: int | None = None  # milliseconds before memory is read idle, and after; None: 50, of servers 2000
     written: bool = False  # blocks, in full
 
     @property
     def id(self) -> str:
-        if self.kind == "program":
-            return self.name
-        parts = [self.name, f"T{self.threads}", self.mode]
+        parts = [self.name] if self.kind == "program" else [self.name, f"T{self.threads}", self.mode]
         if self.remote is not None:
             parts.append(f"R{self.remote}")
         if not self.touched:

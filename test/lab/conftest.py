@@ -2,14 +2,17 @@
 """What the lab's tests share: the made-up `lane` in the place of the real one, libraries that are empty files, and the
 page that the tests of the report look at."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import browsing
 import fakes
 import made_up
 import pytest
 from hakozuna_lab import ab, bench, catalogue, contender, inventory, report, schedule
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.runner import Runner
+from selenium import webdriver
 
 
 @pytest.fixture
@@ -54,3 +57,10 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     return report.make([made_up.write(folder / "made-up.jsonl")], folder / "out")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[webdriver.Chrome]:
+    opened = browsing.start()
+    yield opened
+    opened.quit()

@@ -54,7 +54,7 @@ def program_record(cell: Cell, ops_per_s: float, peak: int) -> dict[str, Any]:
     series = [[second / 10, int(peak * min(1.0, second / 30) ** 0.5)] for second in range(51)]
     latency = {"p50": 900 / ops_per_s**0.5, "p99": 4000 / ops_per_s**0.5} if "redis" in cell.name else {}
     return {"program": cell.name, "ops_per_s": ops_per_s, "latency_ms": latency, "rss_peak_kib": peak,
-            "rss_idle_kib": peak // 2, "rss_series": series}  # fmt: skip
+            "rss_idle_kib": peak // 2, "rss_series": series, "load_ended": series[-1][0] / 2}  # fmt: skip
 
 
 def record(cell: Cell, name: str, round_number: int) -> dict[str, Any]:

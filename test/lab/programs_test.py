@@ -69,8 +69,15 @@ def test_record(cell: str, folder: Path) -> None:
         assert 0 <= latency["p50"] <= latency["p95"] <= latency["p99"]
     if cell.startswith(SERVERS):
         assert 1000 < record["rss_idle_kib"] <= record["rss_peak_kib"] * 1.02
+        assert 0 < record["load_ended"] <= record["rss_series"][-1][0]
     else:
         assert "rss_idle_kib" not in record
+        assert "load_ended" not in record
+
+
+def test_a_server_is_watched_for_as_long_as_it_is_to_settle(folder: Path) -> None:
+    record = PROGRAMS["redis"].run(OURS, "redis/lists", folder, TINY, settle=700)
+    assert 0.65 < record["rss_series"][-1][0] - record["load_ended"] < 5
 
 
 def test_the_c_library_serves_a_program_that_is_linked_with_another(folder: Path) -> None:

@@ -97,6 +97,7 @@ def test_sweeps(lane: Path) -> None:
 
 def test_programs(lane: Path) -> None:
     assert ids(lane, Wish(("redis",))) == ["redis/set", "redis/get"]
+    assert ids(lane, Wish(("redis/get",), settle=9000)) == ["redis/get/settle9000"]
     assert ids(
         lane,
         Wish(

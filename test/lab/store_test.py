@@ -64,4 +64,5 @@ def test_ids_of_cells() -> None:
     assert Cell("lane", "main_r50", 16, "fair", touched=False).id == "main_r50/T16/fair/untouched"
     assert Cell("lane", "main_r50", 16, "fair", written=True).id == "main_r50/T16/fair/written"
     assert Cell("lane", "main_r50", 16, "fair", settle=1000).id == "main_r50/T16/fair/settle1000"
+    assert Cell("program", "redis/lists", settle=9000).id == "redis/lists/settle9000"
     assert Cell("program", "redis/set").id == "redis/set"

@@ -57,12 +57,19 @@ def export_faults(symbols, wanted):
             + [f"does not export {name}" for name in sorted(wanted - found)])
 
 
+def path_faults(library):
+    """A path in it, of the source or of what was built, makes it another library in another place."""
+    content = library.read_bytes()
+    places = (Path(__file__).resolve().parents[2], library.resolve().parent)
+    return [f"tells where it was built: {place}" for place in places if str(place).encode() in content]
+
+
 def main(library, list_file):
     with open(list_file, encoding="utf-8") as lines:
         wanted = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
     dynamic = readelf("--dynamic", library)
     faults = (needed_faults(dynamic) + soname_faults(dynamic, Path(library)) + unload_faults(dynamic) + binding_faults(dynamic)
-              + tls_faults(readelf("--program-headers", library))
+              + tls_faults(readelf("--program-headers", library)) + path_faults(Path(library))
               + export_faults(readelf("--dyn-syms", library), wanted))
     for fault in faults:
         print(f"{library}: {fault}")

@@ -12,6 +12,7 @@ set(HZ_TEST_COSTS
   "^package\\.(conan|crate|deb|wheel)$" 15
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
+  "^package\\.reproducible$" 10
   "PurgerAndFork" 15
   "^bench\\.lane$" 12
   "^returns\\." 10
@@ -27,7 +28,7 @@ set(HZ_TESTS_LEFT
   "^lab\\."
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
-  "^package\\.(consumer|parent)"
+  "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^package\\.(conan|crate|deb|recipes|wheel)$"
   "^reject\\."
   # What preload shows as well; sanitizers and debug builds run it, too.

@@ -31,6 +31,7 @@ class Job:
     case: str
     workdir: Path
     scale: float = 1.0
+    settle: int | None = None  # milliseconds that a server is left alone before its memory is read
 
     def count(self, full: int) -> int:
         return max(1, round(full * self.scale))
@@ -58,11 +59,13 @@ class Program:
         missing = [name for name in self.needs if shutil.which(name, path=self.places) is None]
         return f"{', '.join(missing)} missing" if missing else None
 
-    def run(self, contender: Contender, cell: str, workdir: Path, scale: float = 1.0) -> Record:
+    def run(
+        self, contender: Contender, cell: str, workdir: Path, scale: float = 1.0, settle: int | None = None
+    ) -> Record:
         """One run in `workdir`, a fresh folder that is the caller's to remove. A wrong allocator is an error."""
         if cell not in self.cells:
             raise LabError(f"{self.name} has no cell '{cell}'; it has: {' '.join(self.cells)}")
-        job = Job(contender, cell.partition("/")[2], workdir, scale)
+        job = Job(contender, cell.partition("/")[2], workdir, scale, settle)
         record = {"program": self.name, "version": self.version(), **self.work(job)}
         contender.check(record)
         return record

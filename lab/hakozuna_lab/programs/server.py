@@ -45,8 +45,9 @@ def serve(
             prepare()
             before = cpu_seconds(pid)
             done = load()
+            ended = time.perf_counter() - watch.started
             cpu = cpu_seconds(pid) - before
-            time.sleep(IDLE_SECONDS * min(1, job.scale))
+            time.sleep(IDLE_SECONDS * min(1, job.scale) if job.settle is None else job.settle / 1000)
             idle = rss_kib(pid)
         file = watch.one_file()
     return {
@@ -58,6 +59,7 @@ def serve(
         "rss_peak_kib": watch.peak_kib,
         "rss_idle_kib": idle,
         "rss_series": watch.series,
+        "load_ended": round(ended, 3),
         "watch_cpu_seconds": watch.cpu_seconds,
         "allocator_file": str(file),
     }

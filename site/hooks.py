@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What site/mkdocs.yml needs beside its settings. MkDocs knows one folder of pages; ours lie in doc/ and at the root of
+the tree. Here every page and picture gets the address that it has in the tree, so that links lead to the same place in
+both, and nothing is copied or rewritten. Called by MkDocs."""
+
+from pathlib import Path
+from typing import Any
+
+from markdown import Extension, Markdown  # type: ignore[import-untyped]
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parent.parent
+OF_THE_ROOT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+OF_THE_SITE = ("site/pages.css", "site/sortable.js")
+FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+SECTIONS = {"Lines": "doc/line", "Boxes": "doc/box", "Results": "doc/results", "Decisions": "doc/decisions"}
+
+
+class ListsIndentedByTwo(Extension):  # type: ignore[misc]
+    """What belongs to an item of a list is indented by two spaces, as in CommonMark; Python-Markdown asks for four."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  # the name is Python-Markdown's
+        md.tab_length = 2
+
+
+def pages(folder: str) -> list[str]:
+    """Of a folder, without those below; what has a date has the newest first."""
+    found = sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob("*.md"))
+    dated = [page for page in found if Path(page).name[:2] == "20"]
+    return [page for page in found if page not in dated] + dated[::-1]
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    sections: list[Any] = [{title: list(pages(folder))} for title, folder in SECTIONS.items()]
+    config.nav = [*FIRST, {"How it works": pages("doc")}, *sections]
+    config.markdown_extensions.append(ListsIndentedByTwo())
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Without the line of the licence, or the heading is not what the page begins with, and gives it no title."""
+    return markdown.removeprefix("<!-- SPDX-License-Identifier: Apache-2.0 -->\n")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    of_doc = [f"doc/{file.src_uri}" for file in files if file.src_dir == config.docs_dir]
+    of_theme = [file for file in files if file.src_dir != config.docs_dir]
+    ours = [File(name, str(ROOT), config.site_dir, config.use_directory_urls) for name in
+            (*OF_THE_ROOT, *OF_THE_SITE, *of_doc)]  # fmt: skip
+    return Files([*of_theme, *ours])
