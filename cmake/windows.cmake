@@ -11,7 +11,7 @@ set(CMAKE_CXX_COMPILER clang++)
 set(CMAKE_C_COMPILER_TARGET ${triple})
 set(CMAKE_CXX_COMPILER_TARGET ${triple})
 set(CMAKE_RC_COMPILER ${triple}-windres)
-set(CMAKE_CROSSCOMPILING_EMULATOR wine CACHE STRING "What runs programs for Windows here")
+set(CMAKE_CROSSCOMPILING_EMULATOR "${CMAKE_CURRENT_LIST_DIR}/../test/windows/wine.sh")
 
 # clang 14 looks for neither where Debian has them.
 file(GLOB gcc_folder LIST_DIRECTORIES TRUE /usr/lib/gcc/${triple}/*-posix)

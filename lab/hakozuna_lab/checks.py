@@ -93,6 +93,14 @@ SLOW_EMULATED = r"|".join(
         r"^stress\..*\.(Revocation|Exhaustion|ShortThreads|Container|ControlGroup)",
     )
 )
+# By Wine, where processes and threads take long to begin: hundreds of them show no more than a few.
+SLOW_IN_WINE = r"|".join(
+    (
+        r"^contract\.LineContract\.ManyShortThreads",
+        r"^contract\.SourceLimit",
+        r"^death\..*\.Handler$",
+    )
+)
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
 ONCE = r"^package\.(parent\.|(conan|crate|deb|man_pages|recipes|wheel)$)"
 FULL = (
@@ -111,6 +119,13 @@ FULL = (
         without=SLOW_EMULATED,
         emulates="aarch64",
         environment=(("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"),),
+    ),
+    Lane(
+        "windows",
+        folders=("contract", "death", "model", "stress", "surface", "unit"),
+        only=("hakozuna", "hz7"),
+        without=SLOW_IN_WINE,
+        emulates="windows",
     ),
     # The lines that no sanitizer watches. Of the real programs those that ask most of our heap.
     Lane(
@@ -358,7 +373,7 @@ def test(everything: bool, arguments: list[str]) -> int:
         tier = [] if names_tests(arguments) else ["-LE", "^full$"]
         check_lane(ledger, Lane("release"), [*tier, *arguments], quick=bool(tier))
         return ledger.close()
-    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "package_tools", "lab"))
+    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "windows", "package_tools", "lab"))
     # Its packages come while the compilers work; tests of the lab wait for it if they must.
     with subprocess.Popen([str(ROOT / "hz"), "for-checks", "environment"], stdin=subprocess.DEVNULL):
         return check_everything(ledger, arguments)
