@@ -19,8 +19,6 @@
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
 
-extern "C" __attribute__((weak)) char __libc_single_threaded;  // since glibc 2.32
-
 namespace hz::os {
 namespace {
 
@@ -72,8 +70,6 @@ bool start_thread(void (*run)(), const char* name) {
   if (error == EINVAL) error = create(0);  // the program's thread-local storage alone is larger
   return error == 0;
 }
-
-bool may_have_threads() { return &__libc_single_threaded != nullptr && __libc_single_threaded == 0; }
 
 void prepare_barrier() {
   if constexpr (kThreadSanitizer) return;  // it does not know this kind of order
