@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -236,7 +237,14 @@ void write_error(const char* text, std::size_t length) {
   }
 }
 
-void abort_process() { abort(); }
+// This may be the purger, which takes no signal, and musl's abort calls no handler of one that is blocked.
+void abort_process() {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, SIGABRT);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  abort();
+}
 
 bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key) {
   const KeepErrno keep;
