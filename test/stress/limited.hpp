@@ -30,9 +30,8 @@ inline ChildResult RunInProcess(std::vector<Setting> settings, const std::string
   char program[4096] = {};
   EXPECT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
   const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
-  const std::string script = shell + " && exec \"$0\" \"$1\"";
-  for (const std::string& word : {std::string("sh"), std::string("-c"), script, std::string(program), filter})
-    wrapper.push_back(word);
+  for (const std::string& word : AfterShell(shell, program, filter)) wrapper.push_back(word);
+  KeepPreloadFromShell(settings);
   settings.emplace_back(kInsideProcess, "1");
   return RunChild(wrapper, settings);
 }

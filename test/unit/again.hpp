@@ -21,8 +21,7 @@ inline ChildResult RunThisTestAgain(const std::vector<Setting>& settings,
   const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
   char program[4096] = {};
   EXPECT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  return RunChild({"sh", "-c", "ulimit -v " + address_space_kib + " && exec \"$0\" \"$1\"", program, filter},
-                  settings);
+  return RunChild(AfterShell("ulimit -v " + address_space_kib, program, filter), settings);
 }
 
 }  // namespace hz_test
