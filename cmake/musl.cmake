@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A toolchain file: Linux with musl, compiled on Debian by its own g++ and run as it is by musl's loader. On a system whose C
-# library is musl nothing of this is needed: its compiler builds the other presets. `hz for-checks install musl` brings
-# what this asks for, and makes the tree:
+# library is musl nothing of this is needed: its compiler builds the other presets. `hz for-checks musl` brings what this
+# asks for, and makes the tree:
 #   include/   the kernel's headers alone, by links: beside them lie those of glibc
 #   lib/       a C++ runtime that was built for musl (tests are C++; our libraries need none)
 # Debian's g++ is made for glibc. musl/g++.specs.in says what it links with instead, musl/include/ in what its headers
@@ -14,7 +14,7 @@ set(CMAKE_CXX_COMPILER g++)
 
 get_filename_component(tree "${CMAKE_CURRENT_LIST_DIR}/../build/musl-tree" ABSOLUTE)
 if(NOT EXISTS "${tree}/lib/libstdc++.so")
-  message(FATAL_ERROR "${tree} is not there: ./hz for-checks install musl makes it")
+  message(FATAL_ERROR "${tree} is not there: ./hz for-checks musl makes it")
 endif()
 set(libraries /usr/lib/x86_64-linux-musl)
 configure_file("${CMAKE_CURRENT_LIST_DIR}/musl/g++.specs.in" "${tree}/g++.specs" @ONLY)

@@ -322,7 +322,7 @@ struct Path {
 std::string OnMusl(const std::string& calls) {
   std::string more;
   for (const std::string& name : Words(calls)) {
-    if (name == "openat") more += "open fcntl ";
+    if (name == "openat") more += CallNumber("open") < 0 ? "fcntl " : "open fcntl ";
     if (name == "tgkill") more += "tkill ";
   }
   return more;
