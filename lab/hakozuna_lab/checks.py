@@ -96,8 +96,8 @@ SLOW_EMULATED = r"|".join(
         r"^stress\..*\.(Revocation|Exhaustion|ShortThreads|Container|ControlGroup)",
     )
 )
-# With another C library, as much as there is time for: what it takes part in. What the direct API shows is left out, and
-# what another way of being served, another length of the same, or a program that fills all memory would show again.
+# With another C library, as much as there is time for: what it takes part in. What the direct API shows is left out,
+# and what another way of being served, another length of the same, or a program that fills all memory would show again.
 MUSL_TWICE = r"|".join(
     (
         r"^package\.(consumer|parent|install)",
