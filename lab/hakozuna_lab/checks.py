@@ -75,7 +75,7 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
         r"^stress\.(hz3|hz8)\.direct\.Revocation/",
         r"^fault\.[^.]+\.direct\.ShrinkingLimit",
-        r"^model\.",
+        r"^model\.[^.]+\.direct\.",
         r"^returns\..*\.matrix\.sample$",
         rf"^preload\.(hz3|hz8)\.({LONG_PROGRAMS})$",
     )
