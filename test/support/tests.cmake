@@ -38,7 +38,7 @@ function(hz_link_tests target)
   target_link_libraries(${target} PRIVATE ${ARGN} GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
   if(HZ_EMULATED)
     target_sources(${target} PRIVATE ${HZ_TEST_SUPPORT}/emulated_mremap.cpp)
-  elseif(CMAKE_CROSSCOMPILING)
+  elseif(CMAKE_CROSSCOMPILING AND NOT HZ_GLIBC)
     target_sources(${target} PRIVATE ${HZ_TEST_SUPPORT}/musl_runtime.cpp)
   endif()
   # dlsym must see what was linked in.
