@@ -9,6 +9,8 @@
 # hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
 # hz_name_default(name): libhakozuna.so and libhakozuna.a, other names of that line's drop-in libraries.
 
+include(CheckCXXSymbolExists)
+
 set(HZ_SOURCE_DIR "${PROJECT_SOURCE_DIR}/src")
 set(HZ_EXPORTS_MAP "${HZ_SOURCE_DIR}/export/exports.map")
 
@@ -50,6 +52,12 @@ if(WIN32)
 else()
   set(HZ_OTHER_SYSTEMS "windows")
 endif()
+
+# What is about glibc's own loader and its private names has no counterpart where the C library is another one: there no
+# program calls the names, the loader resolves no IFUNCs, and dlopen knows no RTLD_DEEPBIND.
+check_cxx_symbol_exists(__GLIBC__ features.h HZ_GLIBC)
+set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp)
+list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
 
 # The objects that the libraries of a line are made of.
 function(hz_add_objects target struct header)
@@ -112,6 +120,9 @@ function(hz_add_line name struct header)
   if(HZ_DROP_IN)
     file(GLOB drop_in_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
     list(REMOVE_ITEM drop_in_sources "${direct_source}")
+    if(NOT HZ_GLIBC)
+      list(REMOVE_ITEM drop_in_sources ${HZ_GLIBC_SOURCES})
+    endif()
     hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${drop_in_sources})
     target_compile_options(${target}-drop-in-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
     set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)

@@ -44,7 +44,9 @@ class Lane:
     brief_lines: tuple[str, ...] = ()  # of which what repeats itself does so as seldom as in `hz test`
     without: str = ""  # tests left out, a regular expression of ctest
     only: tuple[str, ...] = ()  # the lines that are built; none: all
+    without_direct: bool = False  # nothing that runs by the direct API is built
     emulates: str = ""  # the processor that it is built for, if not this one
+    prepares: str = ""  # what the launcher gets ready before; it says what is in the way
     environment: tuple[tuple[str, str], ...] = ()
 
     def options(self) -> list[str]:
@@ -56,6 +58,7 @@ class Lane:
             f"-DHZ_TEST_LONG_LINES={';'.join(self.long_lines)}",
             f"-DHZ_TEST_BRIEF_LINES={';'.join(self.brief_lines)}",
             f"-DHZ_LINES_ENABLED={';'.join(self.only)}",
+            f"-DHZ_TEST_WITHOUT_DIRECT={'ON' if self.without_direct else 'OFF'}",
         ]
 
 
@@ -72,7 +75,7 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
         r"^stress\.(hz3|hz8)\.direct\.Revocation/",
         r"^fault\.[^.]+\.direct\.ShrinkingLimit",
-        r"^model\.",
+        r"^model\.[^.]+\.direct\.",
         r"^returns\..*\.matrix\.sample$",
         rf"^preload\.(hz3|hz8)\.({LONG_PROGRAMS})$",
     )
@@ -101,6 +104,21 @@ SLOW_IN_WINE = r"|".join(
         r"^death\..*\.Handler$",
     )
 )
+# With another C library, as much as there is time for: what it takes part in. What the direct API shows is left out,
+# and what another way of being served, another length of the same, or a program that fills all memory would show again.
+MUSL_TWICE = r"|".join(
+    (
+        r"^package\.(consumer|parent|install)",
+        r"^life\.[^.]+\.pages_of_",
+        r"^life\..*(Mappings|HeldOwner|EveryThreadLeavesAfterAPause|BesideThePurger)",
+        r"^life\.hz7\..*(Restrictions|Statistics|RawFork)",
+        r"^surface\.[^.]+\.preload\..*Last$",
+        r"^surface\.[^.]+\.static\.[A-Za-z]+$",
+        r"^surface\.hz7\.",
+        r"^stack\.hz7\.(foreign|limit|classes)",
+        r"^stress\.[^.]+\.preload\.(ForkStorm|ControlGroup)",
+    )
+)
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
 ONCE = r"^package\.(parent\.|(conan|crate|deb|man_pages|recipes|wheel)$)"
 FULL = (
@@ -126,6 +144,15 @@ FULL = (
         only=("hakozuna", "hz7"),
         without=SLOW_IN_WINE,
         emulates="windows",
+    ),
+    Lane(
+        "musl",
+        folders=("death", "life", "package", "stack", "stress", "surface"),
+        only=("hakozuna", "hz7"),
+        without=MUSL_TWICE,
+        without_direct=True,
+        prepares="musl",
+        environment=(("HZ_TEST_TIER", "quick"),),
     ),
     # The lines that no sanitizer watches. Of the real programs those that ask most of our heap.
     Lane(
@@ -291,6 +318,9 @@ def check_lane(ledger: Ledger, lane: Lane, arguments: Sequence[str], quick: bool
         if obstacle:
             ledger.skip(lane.preset, obstacle)
             return
+    if lane.prepares and (obstacle := launcher(lane.prepares)):
+        ledger.skip(lane.preset, obstacle)
+        return
     if ledger.do(f"{lane.preset}: build", lambda: build(lane)):
         ledger.do(f"{lane.preset}: tests", lambda: run(lane, arguments, quick))
 

@@ -53,17 +53,3 @@ HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) {
 }
 
 HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ThisHeap::usable_size(ptr); }
-
-// The C library's private names, which some programs link against.
-HZ_EXPORT void* __libc_malloc(size_t size) { return ThisHeap::malloc(size); }
-HZ_EXPORT void __libc_free(void* ptr) { ThisHeap::free(ptr); }
-HZ_EXPORT void* __libc_calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
-HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
-HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) {
-  return hz::c_rules::aligned(alignment, size);
-}
-HZ_EXPORT void* __libc_valloc(size_t size) { return valloc(size); }
-HZ_EXPORT void* __libc_pvalloc(size_t size) { return pvalloc(size); }
-HZ_EXPORT int __posix_memalign(void** out, size_t alignment, size_t size) {
-  return posix_memalign(out, alignment, size);
-}

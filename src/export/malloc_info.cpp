@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The GNU functions that describe and tune a heap: they describe and tune this one.
-#include <malloc.h>
-
 #include <algorithm>
 
 #include "export/c_rules.hpp"
+#include "os/gnu_malloc.hpp"
 
 using hz::ThisHeap;
 using hz::ThisLibrary;

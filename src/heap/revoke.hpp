@@ -47,7 +47,7 @@ struct Revocation {
     const typename S::TryHold hold(t.lock);
     if (!hold.held || !t.hooked.peek()) return false;
     auto* const local = t.local.peek();
-    if (local == nullptr || t.revoked.peek()) return false;
+    if (local == nullptr || t.revoked.peek() || !is_there(t, *local)) return false;
     local->fast.store(&S::empty, std::memory_order_relaxed);
     if (!os::barrier_on_all_threads()) {
       local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
@@ -65,6 +65,15 @@ struct Revocation {
   }
 
  private:
+  // A thread that allocates for the first time in the last round of destructors ends without our being told.
+  // What it had of storage may be unmapped then, or serve others.
+  static bool is_there(Thread& t, const typename S::Local& local) {
+    const std::size_t page = os::page_bytes();
+    if (!os::is_mapped(pointer(address(&local.fast) & ~(page - 1)), page)) return false;
+    const Thread* seen = local.fast.load(std::memory_order_relaxed);
+    return seen == &S::unless_counting(t) || seen == &S::empty;
+  }
+
   // Between the barriers; under the list's lock. Here and not on the stack, which is anybody's: whoever needs
   // memory may come to this.
   static inline constinit typename Front::List lists[kBins]{};

@@ -123,7 +123,7 @@ bool move_pages(void* from, void* to, std::size_t bytes) {
   if (unknown.load(std::memory_order_relaxed)) return false;
   const KeepErrno keep;
   if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) return true;
-  const bool whole = ((address(from) | address(to) | bytes) & (kPage - 1)) == 0;
+  const bool whole = ((address(from) | address(to) | bytes) & (page_bytes() - 1)) == 0;
   if (errno == EINVAL && whole) unknown.store(true, std::memory_order_relaxed);
   return false;
 }

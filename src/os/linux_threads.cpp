@@ -16,16 +16,12 @@
 #include "os/os.hpp"
 #include "os/posix.hpp"
 
-extern "C" __attribute__((weak)) char __libc_single_threaded;  // since glibc 2.32
-
 namespace hz::os {
 namespace {
 
 constinit std::atomic<bool> has_barrier{false};
 
 }  // namespace
-
-bool may_have_threads() { return &__libc_single_threaded != nullptr && __libc_single_threaded == 0; }
 
 void name_this_thread(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -56,7 +57,14 @@ void write_error(const char* text, std::size_t length) {
   }
 }
 
-void abort_process() { abort(); }
+// This may be the purger, which takes no signal, and musl's abort calls no handler of one that is blocked.
+void abort_process() {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, SIGABRT);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  abort();
+}
 
 bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key) {
   const KeepErrno keep;

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "support/fork.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/heap_api.hpp"
 
 namespace hz_test {
@@ -31,15 +32,21 @@ inline void AllocateAndFree() {
   }
 }
 
+inline bool in_destructors = false;
+
 inline void OnAbort(int) {
   AllocateAndFree();
-  const bool whole = !kForks || InAFork([] { return AllocateAndFree(), 0; }) == 0;
+  // musl holds a lock of its loader while it calls destructors, and waits for it in fork, whatever the heap.
+  const bool forks = kForks && (kGlibc || !in_destructors);
+  const bool whole = !forks || InAFork([] { return AllocateAndFree(), 0; }) == 0;
   const char* const said = whole ? "handled\n" : "broken: the child of a handler\n";
   if (write(1, said, std::strlen(said)) < 0) _exit(7);
 }
 
 inline void HandleAbortIfAsked() {
-  if (std::getenv("HZ_TEST_HANDLER") != nullptr) std::signal(SIGABRT, OnAbort);
+  if (std::getenv("HZ_TEST_HANDLER") == nullptr) return;
+  std::atexit([] { in_destructors = true; });
+  std::signal(SIGABRT, OnAbort);
 }
 
 }  // namespace hz_test

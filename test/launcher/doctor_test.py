@@ -171,7 +171,15 @@ class OfProgram(Doctor):
         program = self.scratch / "of-musl"
         program.write_bytes(content.replace(glibc, musl.ljust(len(glibc), b"\0")))
         program.chmod(0o755)
-        self.expect(1, "uses musl", args=["--", program])
+        self.expect(1, "uses musl", "our library is built for glibc", args=["--", program])
+
+    def test_library_for_musl(self):
+        """As `cmake --preset musl` builds one: it asks for libc.so, whatever else is in it."""
+        ours = library(DEFAULT).read_bytes()
+        if b"libc.so.6\0" not in ours:
+            self.skipTest("our library is for another C library than glibc")
+        (self.scratch / library(DEFAULT).name).write_bytes(ours.replace(b"libc.so.6\0", b"libc.so\0\0\0"))
+        self.expect(1, "uses glibc", "our library is built for musl", args=["--", SLEEP], HZ_BUILD_DIR=str(self.scratch))
 
     def test_other_processor(self):
         content = bytearray(Path(SLEEP).read_bytes())

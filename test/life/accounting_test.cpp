@@ -88,8 +88,10 @@ Numbers NumbersOf(const ChildResult& result) {
 TEST(Accounting, ASmallProcessIsChargedLittle) {
   const Numbers served = NumbersOf(RunScene("Charge"));
   const Numbers plain = NumbersOf(RunScene("Charge", {{"LD_PRELOAD", ""}, {"HZ_TEST_LINE", "libc"}}));
-  EXPECT_LE(served.first, plain.first + 4 * kMiB);
-  EXPECT_LE(served.first_dumped, plain.first_dumped + 4 * kMiB);
+  // musl's heap maps next to nothing for so little, and hz7's first region alone is 4 MiB.
+  const std::size_t more = 4 * kMiB + (kGlibc ? 0 : 64 * 1024);
+  EXPECT_LE(served.first, plain.first + more);
+  EXPECT_LE(served.first_dumped, plain.first_dumped + more);
   EXPECT_LE(served.small, plain.small + 6 * kMiB) << "with blocks of 300 KB";
   EXPECT_LE(served.small_dumped, plain.small_dumped + 6 * kMiB);
   std::printf("charged: %zu KiB (libc %zu), then %zu (%zu); in mappings that a core holds: %zu (%zu)\n",
@@ -202,9 +204,9 @@ void LiveUnder(int resource) {
   constexpr std::size_t kLimit = 256 * kMiB;
   SmallThread(nullptr);
   rlimit limit = {};
-  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit);
   limit.rlim_cur = kLimit;
-  Require(setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0, "a limit can be set");
+  Require(setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) == 0, "a limit can be set");
   errno = 0;
   Require(api::Malloc(std::size_t{2} << 30) == nullptr && errno == ENOMEM, "2 GiB are too much");
   Require(api::Calloc(1, std::size_t{2} << 30) == nullptr, "zeroed as well");

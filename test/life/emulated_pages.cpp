@@ -65,9 +65,11 @@ extern "C" {
 void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
   return hz_test::Map(at, bytes, protection, flags, fd, offset);
 }
+#if !defined(mmap64)  // musl: another name of mmap
 void* mmap64(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
   return hz_test::Map(at, bytes, protection, flags, fd, offset);
 }
+#endif
 int munmap(void* at, std::size_t bytes) noexcept {
   return Whole(Number(at)) ? static_cast<int>(syscall(SYS_munmap, at, hz_test::Up(bytes))) : -1;
 }

@@ -4,7 +4,6 @@
 // alignment, huge blocks that move, memory that is given back. What is asked of the system is in whole pages,
 // always.
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "life/pages.hpp"
 #include "stress/blocks.hpp"
 #include "stress/threads.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/rss.hpp"
 
 namespace hz_test {

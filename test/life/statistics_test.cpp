@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -130,21 +131,19 @@ TEST(Statistics, GoToAFile) {
   // Parent and child each write one of their own.
   EXPECT_EQ("", RunScene("ForksOnce", {{"HZ_STATS", "json"}, {"HZ_STATS_FILE", each}}).err);
   unsigned files = 0;
-  FILE* list = popen(("ls " + folder + "/each-*").c_str(), "r");
-  char name[300];
-  while (std::fgets(name, sizeof name, list) != nullptr) {
-    name[std::strcspn(name, "\n")] = 0;
-    const std::string line = Contents(name);
-    const std::string pid = std::string(name).substr(folder.size() + 6);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind("each-", 0) != 0) continue;
+    const std::string line = Contents(entry.path());
+    const std::string pid = name.substr(5);
     EXPECT_NE(std::string::npos, line.find("\"pid\":" + pid + ",\"program\":\"exe\"")) << line;
     EXPECT_TRUE(IsOneLine(line)) << line;
     ++files;
   }
-  pclose(list);
   EXPECT_EQ(2U, files);
   const ChildResult lost = RunScene("ForksOnce", {{"HZ_STATS_FILE", folder + "/no/such/folder"}});
   EXPECT_EQ(0U, lost.err.find(Beginning())) << "on stderr where the file cannot be written: " << lost.err;
-  EXPECT_EQ(0, std::system(("rm -r " + folder).c_str()));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

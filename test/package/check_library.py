@@ -14,9 +14,25 @@ def readelf(option, library):
     return subprocess.run(["readelf", "-W", option, library], check=True, capture_output=True, text=True).stdout
 
 
+GLIBC = "libc.so.6"
+MUSL = ("libc.so", "libc.musl-x86_64.so.1")  # as Debian calls it, and Alpine
+
+
+def needs(dynamic):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+
+
 def needed_faults(dynamic):
-    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-    return [] if needed == ["libc.so.6"] else [f"needs {' '.join(needed) or 'nothing'}, expected libc.so.6 alone"]
+    needed = needs(dynamic)
+    if len(needed) == 1 and needed[0] in (GLIBC, *MUSL):
+        return []
+    return [f"needs {' '.join(needed) or 'nothing'}, expected the C library alone"]
+
+
+def wanted_names(lines, dynamic):
+    """Of the list's lines NAME [glibc]."""
+    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {name for name, *where in rows if where != ["glibc"] or not set(needs(dynamic)).intersection(MUSL)}
 
 
 def soname_faults(dynamic, library):
@@ -65,9 +81,9 @@ def path_faults(library):
 
 
 def main(library, list_file):
-    with open(list_file, encoding="utf-8") as lines:
-        wanted = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
     dynamic = readelf("--dynamic", library)
+    with open(list_file, encoding="utf-8") as lines:
+        wanted = wanted_names(lines, dynamic)
     faults = (needed_faults(dynamic) + soname_faults(dynamic, Path(library)) + unload_faults(dynamic) + binding_faults(dynamic)
               + tls_faults(readelf("--program-headers", library)) + path_faults(Path(library))
               + export_faults(readelf("--dyn-syms", library), wanted))

@@ -36,7 +36,7 @@ LIBC = [
     (r"syscall|m(map|unmap|protect|advise|remap|incore)|sched_yield", 64),
     (r"getrlimit|prlimit|sysinfo|getpid|getpagesize|getauxval", 64),
     (r"open|read|write|close|fcntl|access|getcwd|sigaction|raise|prctl", 128),
-    (r"sched_getaffinity|pthread_setcancelstate|pthread_sigmask|sigfillset", 128),
+    (r"sched_getaffinity|pthread_setcancelstate|pthread_sigmask|sig(fill|empty|add)set", 128),
     (r"sched_getcpu|clock_gettime", 256),  # in the vDSO
     (r"__errno_location", 16),
     (r"pthread_key_create|pthread_getspecific|pthread_self|sysconf", 128),

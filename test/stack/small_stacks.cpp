@@ -8,11 +8,13 @@
 //   for
 #include <pthread.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
@@ -202,8 +204,10 @@ void Judge(const char* where) {
 }
 
 constexpr std::size_t kSmall = 16 * 1024;
-ucontext_t back, there;
 void (*job)();
+
+#if defined(__GLIBC__)
+ucontext_t back, there;
 
 void OnCoroutine(void (*what)()) {
   char* const low = NewStack(kSmall);
@@ -219,11 +223,14 @@ void OnCoroutine(void (*what)()) {
   swapcontext(&back, &there);
   Judge("coroutine");
 }
+#else
+void OnCoroutine(void (*)()) {}  // musl has none
+#endif
 
 void OnSignalStack(void (*what)()) {
   // What the system lays there for a handler is not ours to bound.
-  const std::size_t bytes =
-      kSmall + static_cast<std::size_t>(sysconf(_SC_MINSIGSTKSZ) > 0 ? sysconf(_SC_MINSIGSTKSZ) : 0);
+  constexpr unsigned long kLeastSignalStack = 51;  // AT_MINSIGSTKSZ
+  const std::size_t bytes = kSmall + getauxval(kLeastSignalStack);
   const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
   stack = {};
   stack.low = NewStack(whole);
@@ -246,14 +253,14 @@ void* Thread(void* low) {
   Judge("thread");
   return nullptr;
 }
-// The least that a thread may have; the C library puts its own things there, too.
+// The least that a thread may have, where that is not less than what we promise to do with.
+std::size_t LeastThread() { return std::max(static_cast<std::size_t>(PTHREAD_STACK_MIN), kSmall); }
 void OnThread(void (*what)()) {
   job = what;
-  char* const low = NewStack(PTHREAD_STACK_MIN);
+  char* const low = NewStack(LeastThread());
   pthread_attr_t attributes;
   pthread_t thread;
-  if (pthread_attr_init(&attributes) != 0 ||
-      pthread_attr_setstack(&attributes, low, PTHREAD_STACK_MIN) != 0 ||
+  if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstack(&attributes, low, LeastThread()) != 0 ||
       pthread_create(&thread, &attributes, &Thread, low) != 0 || pthread_join(thread, nullptr) != 0)
     Fail("no thread");
 }

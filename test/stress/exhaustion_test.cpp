@@ -89,17 +89,20 @@ TEST(Exhaustion, FailedReallocKeepsTheBlock) {
 // Threads that meet the end at the same time, each with a cache the others cannot see: nobody hangs.
 TEST(Exhaustion, ByManyThreads) {
   UnderLimitOf(kSmallLimit, [] {
-    for (int turn = 0; turn < 3; ++turn) {
-      Barrier full(4);
-      Together(4, [&](unsigned thread) {
-        Random random(Seed() + thread);
+    // The same threads in every turn: what the heap has of the addresses it keeps, and then there may be none
+    // for the stack of a new one.
+    Barrier full(4);
+    Together(4, [&](unsigned thread) {
+      Random random(Seed() + thread);
+      for (int turn = 0; turn < 3; ++turn) {
         Pile pile;
         while (pile.Grow(LogSize(random, thread % 2 == 0 ? 12 : 19))) {
         }
         full.Wait();
         EXPECT_TRUE(pile.FreeAll());
-      });
-    }
+        full.Wait();
+      }
+    });
     Pile pile;
     while (pile.Grow(1000)) {
     }

@@ -30,10 +30,10 @@ inline ChildResult RunInProcess(std::vector<Setting> settings, const std::string
   const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
   settings.emplace_back(kInsideProcess, "1");
   if (shell.empty() && wrapper.empty()) return RunChild({"/proc/self/exe", filter}, settings);
-  const std::string script = (shell.empty() ? "true" : shell) + " && exec \"$0\" \"$1\"";
   const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";  // the shell would be who asks
-  for (const std::string& word : {std::string("sh"), std::string("-c"), script, self, filter})
+  for (const std::string& word : AfterShell(shell.empty() ? "true" : shell, self, filter))
     wrapper.push_back(word);
+  KeepPreloadFromShell(settings);
   return RunChild(wrapper, settings);
 }
 

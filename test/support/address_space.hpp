@@ -16,6 +16,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "support/child.hpp"
 
@@ -40,8 +41,10 @@ inline void RunThisTestUnderLimit() {
   const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
   char program[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-  const std::string limit = "ulimit -S -v " + std::to_string(kLimitBytes / 1024) + " && exec \"$0\" \"$1\"";
-  const ChildResult result = RunChild({"sh", "-c", limit, program, filter}, {{"HZ_TEST_LIMITED", "1"}});
+  std::vector<Setting> settings = {{"HZ_TEST_LIMITED", "1"}};
+  KeepPreloadFromShell(settings);
+  const ChildResult result =
+      RunChild(AfterShell("ulimit -S -v " + std::to_string(kLimitBytes / 1024), program, filter), settings);
   EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err;
 }
 

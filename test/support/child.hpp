@@ -58,6 +58,18 @@ inline void DropLinesOfEmulator(std::string& text) {
     }
 }
 
+// Command and settings of a shell that does `first` and then becomes the program. What is preloaded is for
+// the program alone: the shell may have another C library.
+inline std::vector<std::string> AfterShell(const std::string& first, const std::string& program,
+                                           const std::string& argument) {
+  return {"sh", "-c", first + " && LD_PRELOAD=$HZ_TEST_PRELOADED exec \"$0\" \"$1\"", program, argument};
+}
+inline void KeepPreloadFromShell(std::vector<Setting>& settings) {
+  const char* preloaded = std::getenv("LD_PRELOAD");
+  settings.emplace_back("HZ_TEST_PRELOADED", preloaded == nullptr ? "" : preloaded);
+  settings.emplace_back("LD_PRELOAD", "");
+}
+
 // `settings` are added to the environment; an empty value removes the variable.
 inline ChildResult RunChild(const std::vector<std::string>& arguments, const std::vector<Setting>& settings,
                             unsigned timeout_seconds = 120) {

@@ -5,12 +5,11 @@
 // about misuse.
 #pragma once
 
-#include <malloc.h>
-
 #include <cstddef>
 #include <cstdlib>
 
 #include "hakozuna/hakozuna.h"
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 

@@ -30,6 +30,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(arch_prctl),
     HZ_CALL(open),
     HZ_CALL(poll),
+    HZ_CALL(readlink),
     HZ_CALL(select),
     HZ_CALL(time),
 #endif
@@ -56,6 +57,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(gettid),
     HZ_CALL(gettimeofday),
     HZ_CALL(getuid),
+    HZ_CALL(ioctl),
     HZ_CALL(lseek),
     HZ_CALL(madvise),
     HZ_CALL(membarrier),
@@ -84,7 +86,9 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(shutdown),
     HZ_CALL(sysinfo),
     HZ_CALL(tgkill),
+    HZ_CALL(tkill),
     HZ_CALL(write),
+    HZ_CALL(writev),
 #undef HZ_CALL
 };
 

@@ -15,7 +15,7 @@ function(hz_test_options target)
   # sized delete exists.
   target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin -fsized-deallocation)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/test)
-  if(CMAKE_CROSSCOMPILING)
+  if(HZ_EMULATED)
     target_compile_definitions(${target} PRIVATE HZ_TEST_EMULATED)
   endif()
   if(WIN32)
@@ -47,8 +47,10 @@ function(hz_link_tests target)
     return()
   endif()
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
-  if(CMAKE_CROSSCOMPILING)
+  if(HZ_EMULATED)
     target_sources(${target} PRIVATE ${HZ_TEST_SUPPORT}/emulated_mremap.cpp)
+  elseif(CMAKE_CROSSCOMPILING AND NOT HZ_GLIBC)
+    target_sources(${target} PRIVATE ${HZ_TEST_SUPPORT}/musl_runtime.cpp)
   endif()
 endfunction()
 
@@ -64,7 +66,7 @@ endfunction()
 function(hz_test_objects name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEFINITIONS")
   if(NOT TARGET ${name}_objects)
-    add_library(${name}_objects OBJECT ${arg_SOURCES})
+    add_library(${name}_objects OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
     hz_compile_tests(${name}_objects)
     target_compile_definitions(${name}_objects PRIVATE ${arg_DEFINITIONS})
     target_link_libraries(${name}_objects PRIVATE GTest::gtest)
@@ -79,8 +81,12 @@ function(hz_link_program program name)
 endfunction()
 
 # hz_line_program(NAME LINE KIND SOURCES… [DEFINITIONS …]): NAME_LINE, linked with the line's library of that KIND, direct
-# or static. What is compiled knows the public headers alone, so all lines share it.
+# or static. What is compiled knows the public headers alone, so all lines share it. With HZ_TEST_WITHOUT_DIRECT there are
+# none of the direct kind.
 function(hz_line_program name line kind)
+  if(HZ_TEST_WITHOUT_DIRECT AND kind STREQUAL "direct")
+    return()
+  endif()
   hz_test_objects(${name} ${ARGN})
   hz_link_program(${name}_${line} ${name} hakozuna::${line}-${kind})
 endfunction()
@@ -113,8 +119,11 @@ include([==[${HZ_TEST_SUPPORT}/register.cmake]==])
 endfunction()
 
 # hz_discover(NAME LINE KIND LABEL [VARIABLE VALUE] [ALONE REGEX]): its tests become LABEL.LINE.KIND.Suite
-# VARIABLE is one more variable of their environment.
+# VARIABLE is one more variable of their environment. Nothing where the program is left out.
 function(hz_discover name line kind label)
+  if(NOT TARGET ${name})
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 4 arg "" "ALONE" "")
   set(environment HZ_TEST_LINE=${line})
   if(line IN_LIST HZ_TEST_BRIEF_LINES)

@@ -2,13 +2,13 @@
 //
 // The aligned calls: every power of two up to 2^30, and what is no power of two.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"

@@ -3,12 +3,12 @@
 // calloc gives zeroes, also where dirty blocks were freed before, and does not touch pages that are zero
 // already.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "support/gnu_malloc.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
 #include "support/sanitizers.hpp"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "support/capture.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"

@@ -2,7 +2,6 @@
 //
 // The 20 replaceable operators: blocks are ours and aligned, and every delete takes them back.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cstdint>
 #include <new>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "support/capture.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"

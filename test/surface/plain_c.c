@@ -12,17 +12,21 @@
 
 static void* early_block;
 
-static void first_of_all(int argc, char** argv, char** environment) {
-  (void)argc;
-  (void)argv;
-  (void)environment;
+// musl has no .preinit_array.
+#ifdef __GLIBC__
+#define FIRST
+#else
+#define FIRST __attribute__((constructor(101)))
+#endif
+FIRST static void first_of_all(void) {
   free(NULL);
   early_block = malloc(100);
   free(malloc(1000));
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char**,
-                                                                              char**) = first_of_all;
+#ifdef __GLIBC__
+__attribute__((section(".preinit_array"), used)) static void (*const preinit)(void) = first_of_all;
+#endif
 
 static int find_cxx(struct dl_phdr_info* info, size_t size, void* found) {
   (void)size;

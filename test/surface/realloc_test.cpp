@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -14,6 +13,7 @@
 #include <cstdlib>
 
 #include "support/address_space.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"

@@ -2,7 +2,6 @@
 //
 // Sizes that cannot be had, the size zero, and the alignment of every size.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "support/address_space.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"

@@ -2,7 +2,6 @@
 //
 // The calls that tell about the heap and steer it: they must speak of this heap, and speak the truth.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cctype>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "support/capture.hpp"
+#include "support/gnu_malloc.hpp"
 #include "support/line.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"

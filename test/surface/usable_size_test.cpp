@@ -2,11 +2,11 @@
 //
 // malloc_usable_size: at least what was asked for, constant for the life of the block, and all of it usable.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cstdlib>
 #include <vector>
 
+#include "support/gnu_malloc.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"
 

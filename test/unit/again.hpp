@@ -22,8 +22,7 @@ inline ChildResult RunThisTestAgain(const std::vector<Setting>& settings,
   if (address_space_kib.empty()) return RunChild({"/proc/self/exe", filter}, settings);
   // The shell would be who asks.
   const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
-  return RunChild({"sh", "-c", "ulimit -v " + address_space_kib + " && exec \"$0\" \"$1\"", self, filter},
-                  settings);
+  return RunChild(AfterShell("ulimit -v " + address_space_kib, self, filter), settings);
 }
 
 }  // namespace hz_test

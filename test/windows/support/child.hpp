@@ -44,6 +44,13 @@ struct Pipe {
   }
 };
 
+// There is no shell that could do anything before.
+inline std::vector<std::string> AfterShell(const std::string&, const std::string& program,
+                                           const std::string& argument) {
+  return {program, argument};
+}
+inline void KeepPreloadFromShell(std::vector<Setting>&) {}
+
 // The name that Linux has for the program that asks is understood.
 inline std::string CommandLine(const std::vector<std::string>& arguments) {
   std::string line;

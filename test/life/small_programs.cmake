@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Small programs in C, as they are usual on musl: dynamic and served by preload, with our archive, and static altogether.
+# Included by CMakeLists.txt where the C library is musl.
+add_library(hz-small-plugin SHARED small_plugin.c)
+target_compile_options(hz-small-plugin PRIVATE -Wall -Wextra -fno-builtin)
+set_target_properties(hz-small-plugin PROPERTIES LINKER_LANGUAGE C)
+
+function(small_program name)
+  add_executable(${name} small_program.c)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -fno-builtin)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
+endfunction()
+
+function(small_test line kind program argument)
+  set(test life.${line}.${kind}.small_program)
+  add_test(NAME ${test} COMMAND ${program} ${argument})
+  set_tests_properties(${test} PROPERTIES TIMEOUT 120 ENVIRONMENT "HZ_TEST_LINE=${line};${ARGN}")
+  hz_weigh(life ${test})
+endfunction()
+
+small_program(small_program Threads::Threads)
+foreach(line IN LISTS HZ_LINE_NAMES)
+  small_test(${line} preload small_program $<TARGET_FILE:hz-small-plugin> LD_PRELOAD=$<TARGET_FILE:hakozuna::${line}>)
+  small_program(small_program_with_${line} hakozuna::${line}-static)
+  set_target_properties(small_program_with_${line} PROPERTIES ENABLE_EXPORTS ON)
+  small_test(${line} static small_program_with_${line} $<TARGET_FILE:hz-small-plugin>)
+  foreach(kind static static-pie)
+    small_program(small_${kind}_program_${line} hakozuna::${line}-static)
+    target_link_options(small_${kind}_program_${line} PRIVATE -${kind})
+    if(kind STREQUAL static-pie)
+      target_compile_options(small_${kind}_program_${line} PRIVATE -fPIE)
+    else()
+      target_compile_options(small_${kind}_program_${line} PRIVATE -fno-pie)
+      target_link_options(small_${kind}_program_${line} PRIVATE -no-pie)
+    endif()
+    small_test(${line} whole_${kind} small_${kind}_program_${line} static)
+  endforeach()
+endforeach()
