@@ -64,11 +64,13 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS, which hakozuna, hz6 and hz7 run. What the direct API shows of whole processes, preload shows as well,
-# and sanitizers and the debug preset watch it. A sample is a part of all. Lines that have all but one of their boxes
-# from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes back: it keeps it.
+# LONG_PROGRAMS, which hakozuna and hz7 run, and hz6 in part, and the whole matrix of returns, of which hz3 has a sample.
+# What the direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset watch it. A
+# sample is a part of all. Lines that have all but one of their boxes from others (hz3 and hz8) repeat less.
+# AddressSanitizer is not asked whether memory comes back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = "clang|cpython|gcc|gdb|go|java|node|rust"
+OWN_HEAPS = "gdb|go|java|node|rust"  # those of them that ask little of malloc, or nothing where they are busy
 SHOWN_ELSEWHERE = r"|".join(
     (
         r"^(returns|life)\.[^.]+\.direct\.",
@@ -76,12 +78,16 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^stress\.(hz3|hz8)\.direct\.Revocation/",
         r"^fault\.[^.]+\.direct\.ShrinkingLimit",
         r"^model\.[^.]+\.direct\.",
-        r"^returns\..*\.matrix\.sample$",
+        r"^returns\.(hakozuna|hz3-fast|hz[4-8])\.matrix\.sample$",
+        r"^returns\.hz3\.matrix\.all$",
         rf"^preload\.(hz3|hz8)\.({LONG_PROGRAMS})$",
+        rf"^preload\.hz6\.({OWN_HEAPS})$",
     )
 )
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
+# Of one line, for the threads in them are the same in all.
+ONCE_FOR_TSAN = r"^(death|returns)\.hz[4-8]\."
 # Compiles with every compiler that is there, whatever the preset.
 ANY_PRESET = r"^reject\."
 # On another processor, as much as there is time for. Left out: whole mappings that QEMU walks through page by page,
@@ -163,7 +169,7 @@ FULL = (
         without=rf"^preload\..*\.({LONG_PROGRAMS})$",
     ),
     Lane("asan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=rf"{ANY_PRESET}|^returns\."),
-    Lane("tsan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=f"{NOTHING_FOR_TSAN}|{ANY_PRESET}"),
+    Lane("tsan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}"),
 )
 
 
