@@ -64,10 +64,10 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS, which hakozuna and hz7 run, and hz6 in part, and the whole matrix of returns, of which hz3 has a sample.
-# What the direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset watch it. A
-# sample is a part of all. Lines that have all but one of their boxes from others (hz3 and hz8) repeat less.
-# AddressSanitizer is not asked whether memory comes back: it keeps it.
+# LONG_PROGRAMS, which hakozuna and hz7 run, and hz6 in part, and the whole matrix of returns, of which hz3 has a
+# sample. What the direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset
+# watch it. A sample is a part of all. Lines that have all but one of their boxes from others (hz3 and hz8) repeat
+# less. AddressSanitizer is not asked whether memory comes back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = "clang|cpython|gcc|gdb|go|java|node|rust"
 OWN_HEAPS = "gdb|go|java|node|rust"  # those of them that ask little of malloc, or nothing where they are busy
@@ -169,7 +169,11 @@ FULL = (
         without=rf"^preload\..*\.({LONG_PROGRAMS})$",
     ),
     Lane("asan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=rf"{ANY_PRESET}|^returns\."),
-    Lane("tsan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}"),
+    Lane(
+        "tsan",
+        lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
+        without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
+    ),
 )
 
 
@@ -409,7 +413,10 @@ def test(everything: bool, arguments: list[str]) -> int:
         tier = [] if names_tests(arguments) else ["-LE", "^full$"]
         check_lane(ledger, Lane("release"), [*tier, *arguments], quick=bool(tier))
         return ledger.close()
-    ledger.do("installation", lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "windows", "package_tools", "lab"))
+    ledger.do(
+        "installation",
+        lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "windows", "package_tools", "lab"),
+    )
     # Its packages come while the compilers work; tests of the lab wait for it if they must.
     with subprocess.Popen([str(ROOT / "hz"), "for-checks", "environment"], stdin=subprocess.DEVNULL):
         return check_everything(ledger, arguments)
