@@ -20,7 +20,7 @@ set(HZ_COMPILE_OPTIONS
   # Without any optimisation what the C++ library has inline calls functions of its own, and we link with none of them.
   $<IF:$<CONFIG:Debug>,-O1,-O2> -g -gdwarf-4  # what valgrind 3.19 can read, whatever the compiler
   -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics
-  $<$<NOT:$<BOOL:${WIN32}>>:-ftls-model=initial-exec -fno-plt -fno-semantic-interposition>
+  $<$<PLATFORM_ID:Linux>:-ftls-model=initial-exec -fno-plt -fno-semantic-interposition>
   -falign-functions=64  # or where malloc and free happen to lie decides up to a tenth of the time of small blocks
   -fno-builtin  # or a compiler turns our calloc into a call of calloc
   -fasynchronous-unwind-tables  # operator new throws through our frames, profilers unwind them
@@ -46,11 +46,13 @@ set_source_files_properties("${HZ_SOURCE_DIR}/export/dlopen.cpp" PROPERTIES COMP
 
 # What a system has to itself in src/os/ begins with its name, and so does what others have.
 if(WIN32)
-  set(HZ_OTHER_SYSTEMS "(linux|posix)")
+  set(HZ_OTHER_SYSTEMS "(darwin|linux|posix)")
   # What it is written for: Windows 10.
   add_compile_definitions(_WIN32_WINNT=0x0A00)
+elseif(APPLE)
+  set(HZ_OTHER_SYSTEMS "(linux|windows)")
 else()
-  set(HZ_OTHER_SYSTEMS "windows")
+  set(HZ_OTHER_SYSTEMS "(darwin|windows)")
 endif()
 
 # What is about glibc's own loader and its private names has no counterpart where the C library is another one: there no

@@ -126,7 +126,7 @@ MUSL_TWICE = r"|".join(
     )
 )
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
-ONCE = r"^package\.(parent\.|(conan|crate|deb|man_pages|recipes|wheel)$)"
+ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
 FULL = (
     Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(

@@ -9,6 +9,11 @@
 
 namespace hz {
 
+// libc++'s starts_with calls a function of its library.
+inline bool begins_with(std::string_view text, std::string_view start) {
+  return text.size() >= start.size() && std::string_view(text.data(), start.size()) == start;
+}
+
 // What stands before the next `end`, which is cut off as well.
 inline std::string_view cut(std::string_view& text, char end) {
   std::size_t n = 0;

@@ -165,9 +165,9 @@ void read_list(Options& o, std::string_view list) {
 }
 
 void name_unknown(std::string_view entry) {
-  if (!entry.starts_with(kPrefix)) return;
+  if (!begins_with(entry, kPrefix)) return;
   for (const std::string_view theirs : kOfOthers) {
-    if (entry.starts_with(theirs)) return;
+    if (begins_with(entry, theirs)) return;
   }
   std::string_view value = entry;
   const std::string_view name = cut(value, '=');

@@ -9,7 +9,7 @@ include_guard(DIRECTORY)
 set(HZ_TEST_COSTS
   "^(lab\\.pytest|preload\\..*\\.cpython)" 60
   "^launcher\\.(first_use|programs|run)" 30
-  "^package\\.(conan|crate|deb|wheel)$" 15
+  "^package\\.(conan|crate|deb|macos|wheel)$" 15
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
   "^package\\.reproducible$" 10
@@ -29,7 +29,7 @@ set(HZ_TESTS_LEFT
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
   "^package\\.(abi|consumer|parent|reproducible|sbom)"
-  "^package\\.(conan|crate|deb|recipes|wheel)$"
+  "^package\\.(conan|crate|deb|macos|recipes|wheel)$"
   "^reject\\."
   # What preload shows as well; sanitizers and debug builds run it, too.
   "^(returns|life)\\.[^.]+\\.direct\\."

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operating system is macOS 11 or newer: memory, the machine and waiting. posix.cpp has the rest; see
+// os.hpp for the contract; called on cold paths only. Compiled and linked for both processors by CI, and
+// never run: doc/platforms.md says how to.
+#include <crt_externs.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/sysctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.hpp"
+#include "os/os.hpp"
+#include "os/posix.hpp"
+
+// What libc++ waits by; there is no public call before macOS 14.4.
+extern "C" int __ulock_wait(std::uint32_t operation, void* address, std::uint64_t value,
+                            std::uint32_t microseconds);
+extern "C" int __ulock_wake(std::uint32_t operation, void* address, std::uint64_t value);
+
+namespace hz::os {
+namespace {
+
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANON | MAP_NORESERVE;
+
+void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
+  if (bytes + alignment < bytes) return nullptr;
+  void* raw = mmap(nullptr, bytes + alignment, protection, kPrivate, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  const std::uintptr_t start = align_up(address(raw), alignment);
+  const std::size_t before = start - address(raw);
+  if (before != 0) munmap(raw, before);
+  if (alignment - before != 0) munmap(pointer(start + bytes), alignment - before);
+  return pointer(start);
+}
+
+template <class Number>
+Number asked(const char* name) {
+  const KeepErrno keep;
+  Number answer = 0;
+  std::size_t bytes = sizeof answer;
+  return sysctlbyname(name, &answer, &bytes, nullptr, 0) == 0 ? answer : 0;
+}
+
+constexpr std::uint32_t kCompareAndWait = 1, kNoErrno = 0x01000000;
+
+void wait(const std::uint32_t* word, std::uint32_t while_value, std::uint32_t microseconds) {
+  __ulock_wait(kCompareAndWait | kNoErrno, const_cast<std::uint32_t*>(word), while_value, microseconds);
+}
+
+}  // namespace
+
+void* reserve(std::size_t bytes, std::size_t alignment) {
+  const KeepErrno keep;
+  return map_aligned(bytes, alignment, PROT_NONE);
+}
+
+bool commit(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool may_have(void* at) {
+  const KeepErrno keep;
+  const std::size_t bytes = page_bytes();
+  void* got = mmap(at, bytes, PROT_NONE, kPrivate, -1, 0);
+  return got != MAP_FAILED && munmap(got, bytes) == 0 && got == at;
+}
+
+// Without MAP_FIXED the address is a hint, which is followed where nothing else is.
+Placed extend(void* at, std::size_t bytes, Use use) {
+  const KeepErrno keep;
+  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* got = mmap(at, bytes, protection, kPrivate, -1, 0);
+  if (got == MAP_FAILED) return Placed::kRefused;
+  if (got == at) return Placed::kHere;
+  munmap(got, bytes);
+  return Placed::kTaken;
+}
+
+void* map(std::size_t bytes, std::size_t alignment, Use) {
+  const KeepErrno keep;
+  return map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
+}
+
+bool unmap(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return munmap(at, bytes) == 0;
+}
+
+// No advice of macOS promises zeros: a new mapping in place of the old one does.
+bool purge(void* at, std::size_t bytes) { return remap_fresh(at, bytes); }
+
+bool remap_fresh(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) == at;
+}
+
+// Writes nothing, but looks for holes.
+bool is_mapped(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return msync(at, bytes, MS_ASYNC) == 0;
+}
+
+// What macOS has not: a say about huge pages, pages that move, pages that are wiped in a child, a barrier on
+// all threads.
+void prefer_huge_pages(HugePages) {}
+bool forbid_huge_pages(void*, std::size_t) { return true; }
+bool move_pages(void*, void*, std::size_t) { return false; }
+void* map_wiped_on_fork() { return nullptr; }
+void prepare_barrier() {}
+bool barrier_on_all_threads() { return false; }
+Container container(const char*) { return {}; }
+
+std::size_t memory_bytes() { return static_cast<std::size_t>(asked<std::uint64_t>("hw.memsize")); }
+unsigned usable_cpus() { return asked<unsigned>("hw.logicalcpu"); }
+
+unsigned current_cpu() {
+  std::size_t cpu = 0;
+  return pthread_cpu_number_np(&cpu) == 0 ? static_cast<unsigned>(cpu) : 0;
+}
+
+std::uint64_t random_word() {
+  const KeepErrno keep;
+  std::uint64_t word = 0;
+  return getentropy(&word, sizeof word) == 0 ? word : microseconds() ^ address(&word);
+}
+
+std::uint64_t milliseconds() { return clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW_APPROX) / 1000000; }
+
+std::uint64_t thread_id() {
+  std::uint64_t number = 0;
+  pthread_threadid_np(nullptr, &number);
+  return number;
+}
+const char* program_name() { return getprogname(); }
+void name_this_thread(const char* name) { pthread_setname_np(name); }
+bool may_have_threads() { return pthread_is_threaded_np() != 0; }
+
+void wait_on(const std::uint32_t* word, std::uint32_t while_value) { wait(word, while_value, 0); }
+void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds) {
+  wait(word, while_value, milliseconds == 0 ? 1 : 1000 * milliseconds);  // 0: for ever
+}
+void wake_one(const std::uint32_t* word) {
+  __ulock_wake(kCompareAndWait | kNoErrno, const_cast<std::uint32_t*>(word), 0);
+}
+
+Environment::Environment() : variables_(issetugid() == 0 ? *_NSGetEnviron() : nullptr) {}
+Environment::~Environment() = default;
+
+}  // namespace hz::os
