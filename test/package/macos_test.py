@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The direct API on macOS, as far as it goes without one: for both processors the library is compiled by zig, and a program
-of C is linked with it, for which every function that it needs of macOS must be there. Nothing is run. Called by ctest with
-the lab's python, which has zig; twenty seconds."""
+"""The direct API on macOS, as far as it goes without one: for both processors the library is compiled by zig, and a
+program of C is linked with it, for which every function that it needs of macOS must be there. Nothing is run. Called by
+ctest with the lab's python, which has zig; twenty seconds."""
 
 import struct
 import sys
