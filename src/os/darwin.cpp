@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operating system is macOS 11 or newer: memory, the machine and waiting. posix.cpp has the rest; see
-// os.hpp for the contract; called on cold paths only. Compiled and linked for both processors by CI, and
-// never run: doc/platforms.md says how to.
+// The operating system is macOS 11 or newer: the machine and waiting; what it shares with others begins with
+// posix. See os.hpp for the contract; called on cold paths only. Compiled and linked for both processors by
+// CI, and never run: doc/platforms.md says how to.
 #include <crt_externs.h>
 #include <errno.h>
 #include <pthread.h>
@@ -26,19 +26,6 @@ extern "C" int __ulock_wake(std::uint32_t operation, void* address, std::uint64_
 namespace hz::os {
 namespace {
 
-constexpr int kPrivate = MAP_PRIVATE | MAP_ANON | MAP_NORESERVE;
-
-void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
-  if (bytes + alignment < bytes) return nullptr;
-  void* raw = mmap(nullptr, bytes + alignment, protection, kPrivate, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const std::uintptr_t start = align_up(address(raw), alignment);
-  const std::size_t before = start - address(raw);
-  if (before != 0) munmap(raw, before);
-  if (alignment - before != 0) munmap(pointer(start + bytes), alignment - before);
-  return pointer(start);
-}
-
 template <class Number>
 Number asked(const char* name) {
   const KeepErrno keep;
@@ -55,51 +42,8 @@ void wait(const std::uint32_t* word, std::uint32_t while_value, std::uint32_t mi
 
 }  // namespace
 
-void* reserve(std::size_t bytes, std::size_t alignment) {
-  const KeepErrno keep;
-  return map_aligned(bytes, alignment, PROT_NONE);
-}
-
-bool commit(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
-}
-
-bool may_have(void* at) {
-  const KeepErrno keep;
-  const std::size_t bytes = page_bytes();
-  void* got = mmap(at, bytes, PROT_NONE, kPrivate, -1, 0);
-  return got != MAP_FAILED && munmap(got, bytes) == 0 && got == at;
-}
-
-// Without MAP_FIXED the address is a hint, which is followed where nothing else is.
-Placed extend(void* at, std::size_t bytes, Use use) {
-  const KeepErrno keep;
-  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* got = mmap(at, bytes, protection, kPrivate, -1, 0);
-  if (got == MAP_FAILED) return Placed::kRefused;
-  if (got == at) return Placed::kHere;
-  munmap(got, bytes);
-  return Placed::kTaken;
-}
-
-void* map(std::size_t bytes, std::size_t alignment, Use) {
-  const KeepErrno keep;
-  return map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
-}
-
-bool unmap(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  return munmap(at, bytes) == 0;
-}
-
 // No advice of macOS promises zeros: a new mapping in place of the old one does.
 bool purge(void* at, std::size_t bytes) { return remap_fresh(at, bytes); }
-
-bool remap_fresh(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  return mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) == at;
-}
 
 // Writes nothing, but looks for holes.
 bool is_mapped(void* at, std::size_t bytes) {
@@ -110,6 +54,7 @@ bool is_mapped(void* at, std::size_t bytes) {
 // What macOS has not: a say about huge pages, pages that move, pages that are wiped in a child, a barrier on
 // all threads.
 void prefer_huge_pages(HugePages) {}
+void* advised(void* at, std::size_t) { return at; }
 bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
 void* map_wiped_on_fork() { return nullptr; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operating system is Linux: memory, the machine and waiting by way of the C library's plain system call
-// wrappers; posix.cpp has the rest. See os.hpp for the contract; called on cold paths only.
+// The operating system is Linux: advice about memory, the machine and waiting by way of the C library's plain
+// system call wrappers; what it shares with others begins with posix. See os.hpp for the contract; called on
+// cold paths only.
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -22,75 +23,22 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 namespace hz::os {
 namespace {
 
-constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-
-void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
-  if (bytes + alignment < bytes) return nullptr;
-  void* raw = mmap(nullptr, bytes + alignment, protection, kPrivate, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const std::uintptr_t start = align_up(address(raw), alignment);
-  const std::size_t before = start - address(raw);
-  if (before != 0) munmap(raw, before);
-  if (alignment - before != 0) munmap(pointer(start + bytes), alignment - before);
-  return pointer(start);
-}
-
 constinit HugePages huge_pages =
     HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
+
+}  // namespace
+
+void prefer_huge_pages(HugePages choice) { huge_pages = choice; }
 
 // All of the range alike, or pieces of it could not become one mapping again.
 void* advised(void* at, std::size_t bytes) {
   if (huge_pages != HugePages::kAsTheSystemSays)
     madvise(at, bytes, huge_pages == HugePages::kAlways ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   return at;
-}
-
-}  // namespace
-
-void prefer_huge_pages(HugePages choice) { huge_pages = choice; }
-
-void* reserve(std::size_t bytes, std::size_t alignment) {
-  const KeepErrno keep;
-  void* range = map_aligned(bytes, alignment, PROT_NONE);
-  return range == nullptr ? nullptr : advised(range, bytes);
-}
-
-bool commit(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
-}
-
-bool may_have(void* at) {
-  const KeepErrno keep;
-  const std::size_t bytes = page_bytes();
-  void* got = mmap(at, bytes, PROT_NONE, kPrivate, -1, 0);
-  return got != MAP_FAILED && munmap(got, bytes) == 0 && got == at;
-}
-
-Placed extend(void* at, std::size_t bytes, Use use) {
-  const KeepErrno keep;
-  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* got = mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == MAP_FAILED) return errno == EEXIST ? Placed::kTaken : Placed::kRefused;
-  if (got != at) {  // kernels before 4.17 take the address as a hint
-    munmap(got, bytes);
-    return Placed::kTaken;
-  }
-  if (use == Use::kBlocks) advised(at, bytes);
-  return Placed::kHere;
-}
-
-void* map(std::size_t bytes, std::size_t alignment, Use use) {
-  const KeepErrno keep;
-  void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
-  return at == nullptr || use != Use::kBlocks ? at : advised(at, bytes);
 }
 
 bool forbid_huge_pages(void* at, std::size_t bytes) {
@@ -105,11 +53,6 @@ void* map_wiped_on_fork() {
   if (page == nullptr || madvise(page, page_bytes(), MADV_WIPEONFORK) == 0) return page;
   unmap(page, page_bytes());
   return nullptr;
-}
-
-bool unmap(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  return munmap(at, bytes) == 0;
 }
 
 bool purge(void* at, std::size_t bytes) {
@@ -132,12 +75,6 @@ bool move_pages(void* from, void* to, std::size_t bytes) {
 bool is_mapped(void* at, std::size_t bytes) {
   const KeepErrno keep;
   return madvise(at, bytes, MADV_NORMAL) == 0;
-}
-
-bool remap_fresh(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  if (mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
-  return advised(at, bytes), true;
 }
 
 std::size_t memory_bytes() {

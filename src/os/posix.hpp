@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include <cstddef>
+
 namespace hz::os {
 
 class KeepErrno {
@@ -32,7 +34,9 @@ class NoCancel {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// As other tools show it; the system's part.
+// The system's part: what it is told of memory for blocks, which is answered; and a name that other tools
+// show.
+void* advised(void* at, std::size_t bytes);
 void name_this_thread(const char* name);
 
 }  // namespace hz::os

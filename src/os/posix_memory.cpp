@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// POSIX: mappings. See os.hpp for the contract; called on cold paths only.
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/units.hpp"
+#include "os/os.hpp"
+#include "os/posix.hpp"
+
+// A place that is taken is refused by Linux since 4.17. Elsewhere the address is a hint, which is followed
+// where nothing else is.
+#if defined(__linux__) && !defined(MAP_FIXED_NOREPLACE)
+#define MAP_FIXED_NOREPLACE 0x100000
+#elif !defined(__linux__)
+#define MAP_FIXED_NOREPLACE 0
+#endif
+
+namespace hz::os {
+namespace {
+
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
+  if (bytes + alignment < bytes) return nullptr;
+  void* raw = mmap(nullptr, bytes + alignment, protection, kPrivate, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  const std::uintptr_t start = align_up(address(raw), alignment);
+  const std::size_t before = start - address(raw);
+  if (before != 0) munmap(raw, before);
+  if (alignment - before != 0) munmap(pointer(start + bytes), alignment - before);
+  return pointer(start);
+}
+
+}  // namespace
+
+void* reserve(std::size_t bytes, std::size_t alignment) {
+  const KeepErrno keep;
+  void* range = map_aligned(bytes, alignment, PROT_NONE);
+  return range == nullptr ? nullptr : advised(range, bytes);
+}
+
+bool commit(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool may_have(void* at) {
+  const KeepErrno keep;
+  const std::size_t bytes = page_bytes();
+  void* got = mmap(at, bytes, PROT_NONE, kPrivate, -1, 0);
+  return got != MAP_FAILED && munmap(got, bytes) == 0 && got == at;
+}
+
+Placed extend(void* at, std::size_t bytes, Use use) {
+  const KeepErrno keep;
+  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* got = mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return errno == EEXIST ? Placed::kTaken : Placed::kRefused;
+  if (got != at) {
+    munmap(got, bytes);
+    return Placed::kTaken;
+  }
+  if (use == Use::kBlocks) advised(at, bytes);
+  return Placed::kHere;
+}
+
+void* map(std::size_t bytes, std::size_t alignment, Use use) {
+  const KeepErrno keep;
+  void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
+  return at == nullptr || use != Use::kBlocks ? at : advised(at, bytes);
+}
+
+bool unmap(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return munmap(at, bytes) == 0;
+}
+
+bool remap_fresh(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  if (mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
+  return advised(at, bytes), true;
+}
+
+}  // namespace hz::os
