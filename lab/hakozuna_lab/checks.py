@@ -114,7 +114,7 @@ SLOW_IN_WINE = r"|".join(
 # and what another way of being served, another length of the same, or a program that fills all memory would show again.
 MUSL_TWICE = r"|".join(
     (
-        r"^package\.(consumer|parent|install)",
+        r"^package\.(abi|consumer|install|reproducible|sbom|version)",
         r"^life\.[^.]+\.pages_of_",
         r"^life\..*(Mappings|HeldOwner|EveryThreadLeavesAfterAPause|BesideThePurger)",
         r"^life\.hz7\..*(Restrictions|Statistics|RawFork)",
@@ -155,7 +155,7 @@ FULL = (
         "musl",
         folders=("death", "life", "package", "stack", "stress", "surface"),
         only=("hakozuna", "hz7"),
-        without=MUSL_TWICE,
+        without=f"{MUSL_TWICE}|{ONCE}",
         without_direct=True,
         prepares="musl",
         environment=(("HZ_TEST_TIER", "quick"),),

@@ -52,7 +52,7 @@ class Deb(PackageTest):
         symbols = command("dpkg-deb", "-I", self.packages["libhakozuna0"], "symbols")
         for line in LINES:
             self.assertIn(f"libhakozuna-{line}.so.0 libhakozuna0 #MINVER#\n", symbols)
-        self.assertEqual(symbols.count(" malloc@Base 0.1.0\n"), len(LINES))
+        self.assertEqual(len(re.findall(r" malloc@Base \S+\n", symbols)), len(LINES))
 
     def test_debug_symbols_belong_to_the_libraries(self):
         for line in LINES:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The man pages: hz(1) has the commands and options that `hz help` and each command's --help have, and hakozuna(3) the
-functions of the header, the variables of README.md, and the codes of errors; both ways. mandoc and man find no fault.
-Called by ctest; a second."""
+functions of the header, the variables of doc/knobs.md, and the codes of errors; both ways. mandoc and man find no
+fault. Called by ctest; a second."""
 
 import re
 import shutil
@@ -90,7 +90,7 @@ class Library(unittest.TestCase):
         self.assertEqual(described, set(re.findall(r"^HZ_API .*?(\w+)\(", self.header, re.MULTILINE)))
 
     def test_variables_and_their_defaults(self):
-        rows = re.findall(r"^\| `(HZ_\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|", text(ROOT / "README.md"), re.MULTILINE)
+        rows = re.findall(r"^\| `(HZ_\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|", text(ROOT / "doc/knobs.md"), re.MULTILINE)
         shown = dict(
             re.findall(r"^\.It Ev (HZ_\w+)\n(.*(?:\n[^.].*)*)", section(self.page, "ENVIRONMENT"), re.MULTILINE)
         )
