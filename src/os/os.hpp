@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What we need from an operating system, and nothing more; one implementation file per system. Called by
-// boxes and the heap on cold paths. No function here allocates or is a point of cancellation, and every one
-// leaves errno as it found it. Sizes are bytes.
+// What we need from an operating system, and nothing more. Files that begin with a system's name (or with
+// posix) implement it there. Called by boxes and the heap on cold paths. No function here allocates or is a
+// point of cancellation, and every one leaves errno as it found it. Sizes are bytes.
 #pragma once
 
 #include <cstddef>
