@@ -55,7 +55,7 @@ void* map_wiped_on_fork() {
   return nullptr;
 }
 
-bool purge(void* at, std::size_t bytes) {
+bool purge(void* at, std::size_t bytes, Use) {
   const KeepErrno keep;
   return madvise(at, bytes, MADV_DONTNEED) == 0;
 }

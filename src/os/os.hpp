@@ -29,7 +29,9 @@ bool unmap(void* at, std::size_t bytes);
 // A page of zeroes that reads as zeroes again in a child process, however that was made; nullptr if there is
 // none (Linux before 4.14).
 void* map_wiped_on_fork();
-bool purge(void* at, std::size_t bytes);  // pages go back; reads as zero afterwards
+// Pages go back; reads as zero afterwards. Of tables others may read meanwhile, and find zero or what was
+// there.
+bool purge(void* at, std::size_t bytes, Use use = Use::kBlocks);
 // Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a
 // mapping to its end, and `to` may have holes. A kernel that cannot is asked once.
 bool move_pages(void* from, void* to, std::size_t bytes);

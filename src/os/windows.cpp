@@ -109,11 +109,14 @@ bool unmap(void* at, std::size_t bytes) {
 }
 
 // What was just decommitted another process may commit first. The pages are the heap's: it cannot go on
-// without, and nothing says that it could not have them a moment later.
-bool purge(void* at, std::size_t bytes) {
+// without, and nothing says that it could not have them a moment later. Tables keep theirs: who reads there
+// meanwhile would find none.
+bool purge(void* at, std::size_t bytes, Use use) {
   const KeepLastError keep;
   constexpr int kPatience = 1000;
-  if (!is_of_pages(at, bytes) || VirtualFree(at, bytes, MEM_DECOMMIT) == 0) return false;
+  if (!is_of_pages(at, bytes)) return false;
+  if (use != Use::kBlocks) return memset(at, 0, bytes), true;
+  if (VirtualFree(at, bytes, MEM_DECOMMIT) == 0) return false;
   for (int i = 0; i < kPatience; ++i) {
     if (VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE) != nullptr) return true;
     Sleep(1);

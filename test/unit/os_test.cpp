@@ -107,6 +107,23 @@ TEST(OsMemory, PurgedAndRemappedPagesReadAsZero) {
   EXPECT_TRUE(HasPattern(region.bytes(), region.size(), 2));
 }
 
+TEST(OsMemory, OthersMayReadATableThatIsPurged) {
+  Region region(hz::kGranule);
+  std::atomic<bool> done{false};
+  std::atomic<unsigned> rounds{0};
+  auto* const word = reinterpret_cast<std::atomic<std::uint64_t>*>(region.bytes() + hz::kPage);
+  std::thread reader([&] {
+    for (; !done.load(); ++rounds) EXPECT_LE(word->load(), 1u);
+  });
+  for (int round = 0; round < 2000 || rounds.load() == 0; ++round) {
+    word->store(1);
+    ASSERT_TRUE(os::purge(region.bytes(), region.size(), os::Use::kTables));
+  }
+  done = true;
+  reader.join();
+  EXPECT_TRUE(IsZero(region.bytes(), region.size()));
+}
+
 TEST(OsMemory, HolesAreSeen) {
   if (kEmulated) GTEST_SKIP() << "an emulator takes no advice";
   Region region(3 * hz::kGranule);

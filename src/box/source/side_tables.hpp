@@ -45,7 +45,7 @@ struct SideTables {
         from = std::max(begin, (table.at + row * table.stride) & ~(page - 1));
         to = std::min(end, align_up(table.at + (row + length) * table.stride, page));
       }
-      if (from < to) os::purge(pointer(from), to - from);
+      if (from < to) os::purge(pointer(from), to - from, os::Use::kTables);
     }
   }
 };
