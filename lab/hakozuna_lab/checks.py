@@ -86,6 +86,8 @@ SHOWN_ELSEWHERE = r"|".join(
 )
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
+# Of a line that proves every free and one that does not; hundreds of short processes, too.
+ONCE_FOR_ASAN = r"^death\.hz[467]\."
 # Of one line, for the threads in them are the same in all.
 ONCE_FOR_TSAN = r"^(death|returns)\.hz[4-8]\."
 # Compiles with every compiler that is there, whatever the preset.
@@ -168,7 +170,11 @@ FULL = (
         brief_lines=BRIEF,
         without=rf"^preload\..*\.({LONG_PROGRAMS})$",
     ),
-    Lane("asan", lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"), without=rf"{ANY_PRESET}|^returns\."),
+    Lane(
+        "asan",
+        lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
+        without=rf"{ANY_PRESET}|{ONCE_FOR_ASAN}|^returns\.",
+    ),
     Lane(
         "tsan",
         lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
