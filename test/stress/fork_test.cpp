@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "returns/tasks.hpp"
 #include "stress/blocks.hpp"
 #include "stress/threads.hpp"
 
@@ -50,10 +51,12 @@ class Storm {
       siblings_.push_back(std::make_unique<Thread>([this, i] { Sibling(i); }));
     }
     ready_.Wait();
+    if (kAddressSanitizer) AwaitPurger();
   }
   ~Storm() {
     stop_ = true;
     siblings_.clear();
+    for (const Block& block : worth_) CheckAndFree(block);
     for (auto& blocks : pinned_) {
       for (const Block& block : blocks) CheckAndFree(block);
     }
@@ -83,6 +86,16 @@ class Storm {
       Block block;
       for (unsigned n = 0; n < kPassed && passed_.Take(random, block); ++n) CheckAndFree(block);
     }
+  }
+
+  // A thread that begins uses the sanitizer's own allocator (see passed_). So the purger, too, begins before
+  // the first fork, and stays: the heap holds more than a purger is worth. A line without one is not waited
+  // for.
+  void AwaitPurger() {
+    constexpr std::size_t kRun = std::size_t{64} << 10, kRuns = 80;
+    constexpr int kPatience = 2000;  // milliseconds
+    while (worth_.size() < kRuns) worth_.push_back(MakeBlock(kRun));
+    for (int i = 0; i < kPatience && Purger() == 0; ++i) usleep(1000);
   }
 
   static constexpr int kNice = 15;
@@ -141,6 +154,7 @@ class Storm {
   // Of its full length from the start: a sanitizer has an allocator of its own, and a child whose parent
   // forked while somebody held its lock waits for ever.
   Exchange passed_{std::size_t{kSiblings} * kPassed};
+  std::vector<Block> worth_;
   std::vector<std::unique_ptr<Thread>> siblings_;
 };
 
