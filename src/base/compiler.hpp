@@ -12,6 +12,14 @@
 #define HZ_UNLIKELY(x) __builtin_expect(static_cast<bool>(x), 0)
 #define HZ_EXPORT extern "C" __attribute__((visibility("default")))
 
+// Of the object that describes the heap to who looks from outside: it is kept, and can be found in a program
+// without symbols.
+#if defined(__linux__)
+#define HZ_DESCRIPTION __attribute__((used, retain, section(".hakozuna")))
+#else
+#define HZ_DESCRIPTION __attribute__((used))
+#endif
+
 #if defined(__SANITIZE_THREAD__)
 #define HZ_TSAN 1
 #elif defined(__has_feature)

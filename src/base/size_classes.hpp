@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/layout.hpp"
 #include "base/plain_word.hpp"
 #include "base/units.hpp"
 
@@ -129,6 +130,11 @@ class SizeClasses {
     unsigned count = 0;
     for (const std::atomic<bool>& one : dealt_) count += one.load(std::memory_order_relaxed) ? 1 : 0;
     return count;
+  }
+
+  static consteval auto words() {
+    return layout::Words<2>{layout::Word("class.size", offsetof(SizeClasses, size_), 4, kBins),
+                            {"class.dealt", offsetof(SizeClasses, dealt_), 1, kSpares}};
   }
 
   // ceil(2^32 / size), sizes of one granule at most.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The direct API of hakozuna.h, and what is said at exit or SIGTERM. Part of every library; alone in the
-// direct one.
+// The direct API of hakozuna.h, what is said at exit or SIGTERM, and the description of the heap for `hz
+// stat`. Part of every library; alone in the direct one.
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
@@ -34,6 +34,9 @@ HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
 }
 
 namespace {
+// For who looks from outside; nobody in the process reads it.
+HZ_DESCRIPTION constinit const hz::Layout description = hz::LayoutOf<hz::ThisLine>::make(HZ_VERSION);
+
 __attribute__((constructor)) void at_start() { ThisLibrary::at_load(); }
 __attribute__((destructor)) void at_end() { ThisLibrary::at_exit(); }
 }  // namespace

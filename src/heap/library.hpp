@@ -5,6 +5,7 @@
 #pragma once
 
 #include "heap/exit_check.hpp"
+#include "heap/layout.hpp"
 #include "heap/of_line.hpp"
 #include "heap/stats.hpp"
 

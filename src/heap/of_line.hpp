@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a library asks of its line: a heap, and what a library does beside allocating. heap.hpp and
-// library.hpp make both for a line of boxes; a line that is built otherwise (hz7) specialises them. Called by
-// src/export alone.
+// What a library asks of its line: a heap, what a library does beside allocating, and how the heap's state is
+// laid out. heap.hpp, library.hpp and layout.hpp make them for a line of boxes; a line that is built
+// otherwise (hz7) specialises them. Called by src/export alone.
 #pragma once
 
 namespace hz {
@@ -12,5 +12,8 @@ struct Heap;
 
 template <class Line>
 struct Library;
+
+template <class Line>
+struct LayoutOf;
 
 }  // namespace hz

@@ -5,7 +5,7 @@
 // machines with little room for code, and for readers: it is the introduction to the house (doc/line/hz7.md).
 #pragma once
 
-#include "heap/one_lock/heap.hpp"
+#include "heap/one_lock/layout.hpp"
 
 namespace hz {
 
@@ -26,5 +26,7 @@ template <>
 struct Heap<Hz7> : one_lock::Heap<Hz7> {};
 template <>
 struct Library<Hz7> : one_lock::Library<Hz7> {};
+template <>
+struct LayoutOf<Hz7> : one_lock::LayoutOf<Hz7> {};
 
 }  // namespace hz

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/free_list.hpp"
+#include "base/layout.hpp"
 #include "base/units.hpp"
 #include "os/lock.hpp"
 #include "os/os.hpp"
@@ -99,6 +100,7 @@ class MagazineStore {
   }
 
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  static consteval std::size_t offset_of_bytes() { return offsetof(MagazineStore, bytes_); }
 
  private:
   // A granule. Magazines beyond `reached` were never used, so their pages are not there yet.
@@ -195,6 +197,13 @@ class Magazines {
     for (const Store& store : stores_) sum += store.bytes();
     return sum;
   }
+  // For who reads them from outside.
+  static consteval auto words() {
+    return layout::Words<2>{layout::Word("magazine.store", 0, sizeof(Store), kStores),
+                            {"magazine.held", Store::offset_of_bytes()}};
+  }
+  static constexpr const volatile void* begin_of_words() { return stores_; }
+
   // In a child that another thread's change was cut off in.
   static void make_whole() {
     for (Store& store : stores_) store.make_whole();

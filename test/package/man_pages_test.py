@@ -13,7 +13,7 @@ from packages import ROOT, command
 MAN = ROOT / "doc/man"
 HZ = ROOT / "hz"
 # Commands whose --help needs no environment of python's, which the lab's do.
-EXPLAINED = ("run", "tune", "doctor", "test", "programs", "endure")
+EXPLAINED = ("run", "tune", "doctor", "stat", "exporter", "test", "programs", "endure")
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
@@ -37,7 +37,11 @@ class Launcher(unittest.TestCase):
     def test_options(self):
         said = command(HZ, "help") + "".join(command(HZ, name, "--help") for name in EXPLAINED)
         self.assertEqual(
-            set(re.findall(r"^\.It Fl -([a-z][a-z-]*)", section(self.page, "OPTIONS"), re.MULTILINE)),
+            {
+                name
+                for row in re.findall(r"^\.It Fl (-.*)", section(self.page, "OPTIONS"), re.MULTILINE)
+                for name in re.findall(r"(?:^| )-([a-z][a-z-]*)", row)
+            },
             set(OPTION.findall(said)),
         )
 

@@ -15,6 +15,7 @@ set(HZ_TEST_COSTS
   "^package\\.reproducible$" 10
   "PurgerAndFork" 15
   "^bench\\.lane$" 12
+  "^observe\\." 10
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
   "^fault\\..*(Shrinking|CountDown|FailingCalls)" 8
@@ -26,6 +27,7 @@ set(HZ_TESTS_THAT_SLEEP "^returns\\.|EveryThreadLeavesAfterAPause")
 # Left to `hz test --all`: what needs more than a compiler and GoogleTest, or takes long for what it finds.
 set(HZ_TESTS_LEFT
   "^lab\\."
+  "^observe\\."
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
   "^package\\.(abi|consumer|parent|reproducible|sbom)"

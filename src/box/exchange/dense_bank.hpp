@@ -24,6 +24,10 @@ struct DenseBank {
     Bin full_bin = 0;
   };
 
+  static consteval auto words() {
+    return layout::Words<1>{layout::Word("thread.outbox", offsetof(PerThread, bytes), sizeof(std::size_t))};
+  }
+
   HZ_INLINE static bool admit(PerThread& t, unsigned owner, Bin bin) {
     const unsigned count = t.bank[owner][bin].count;
     if (HZ_LIKELY(count < kParcelSlots && count * bin_size(bin) < kParcelBytes)) return true;

@@ -35,6 +35,10 @@ struct RemoteBatch : MagazineDepot<Line> {
     std::uint16_t links[kEntries] = {};  // of a drain: here they are on no stack
   };
 
+  static consteval auto words() {
+    return layout::Words<1>{layout::Word("thread.outbox", offsetof(PerThread, bytes), sizeof(std::size_t))};
+  }
+
   HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) {
     return t.count != kEntries && t.bytes.peek() < Line::kBatchBytes;
   }

@@ -42,6 +42,10 @@ struct SparseRing {
     Entry entries[kEntries] = {};
   };
 
+  static consteval auto words() {
+    return layout::Words<1>{layout::Word("thread.outbox", offsetof(PerThread, bytes), sizeof(std::size_t))};
+  }
+
   HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin /*bin*/) {
     return t.count != kEntries && t.bytes.peek() < Line::kOutboxBytes;
   }

@@ -84,6 +84,17 @@ struct MagazineBins {
     }
   };
 
+  // In the array at hand lie limit() - room slots.
+  static consteval auto words() {
+    return layout::Words<6>{
+        layout::Word("thread.room", offsetof(PerThread, room), sizeof(std::int32_t), kBins),
+        {"thread.capacity", offsetof(PerThread, capacity), sizeof(std::int32_t), kBins},
+        {"thread.magazine", offsetof(PerThread, loaded), sizeof(Magazine*), kBins},
+        {"thread.spare", offsetof(PerThread, spare_count), sizeof(std::uint16_t), kBins},
+        {"magazine.slots", kMany},
+        {"magazine.short", kShortSlots}};
+  }
+
   static unsigned most(Bin bin) { return Line::Policy::max_capacity(bin); }
 
   static void join(PerThread& t, Store& store) {

@@ -7,6 +7,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "base/layout.hpp"
+
 namespace hz {
 
 enum class Event : unsigned {
@@ -33,6 +35,14 @@ enum class Event : unsigned {
   kCount
 };
 inline constexpr unsigned kEvents = static_cast<unsigned>(Event::kCount);
+
+// For who reads them from outside.
+inline constexpr const char* kEventNames[kEvents] = {
+    "event.alloc_small",     "event.alloc_medium",     "event.alloc_large",    "event.free_small",
+    "event.free_medium",     "event.free_large",       "event.refills",        "event.flushes",
+    "event.remote_sent",     "event.remote_collected", "event.remote_refused", "event.spans_acquired",
+    "event.spans_retired",   "event.purges",           "event.bytes_purged",   "event.revocations",
+    "event.bytes_allocated", "event.bytes_freed",      "event.bytes_sent",     "event.bytes_collected"};
 
 template <class O>
 concept ObserveContract = requires(typename O::PerThread& thread, const typename O::PerThread& seen,

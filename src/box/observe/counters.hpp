@@ -13,6 +13,14 @@ struct Counters {
     OwnerWord<std::uint64_t> of_event[kEvents];
   };
 
+  static consteval auto words() {
+    layout::Words<kEvents> all;
+    for (unsigned i = 0; i < kEvents; ++i)
+      all[i] = layout::Word(kEventNames[i], offsetof(PerThread, of_event) + i * sizeof(std::uint64_t),
+                            sizeof(std::uint64_t));
+    return all;
+  }
+
   HZ_INLINE static void count(PerThread& t, Event event, std::uint64_t n) {
     t.of_event[static_cast<unsigned>(event)].add(n);
   }

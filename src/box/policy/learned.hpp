@@ -27,6 +27,18 @@ struct Learned : Rules {
     return a.asked == 0 && bytes > limit(t);
   }
 
+  // What it decided for the process.
+  struct Process {
+    std::atomic<bool> tight{false};
+    std::atomic<unsigned> turns{0}, moves{0};
+  };
+  static inline constinit Process process;
+  static consteval auto words() {
+    return layout::Words<3>{layout::Word("policy.tight", offsetof(Process, tight), 1),
+                            {"policy.turns", offsetof(Process, turns), sizeof(unsigned)},
+                            {"policy.moves", offsetof(Process, moves), sizeof(unsigned)}};
+  }
+
   // Once, when the heap opens.
   static void set_learning(Learning learning, const Cap& bounds, unsigned processors) {
     cap = bounds;
@@ -55,8 +67,8 @@ struct Learned : Rules {
   }
   static Bounds bounds(std::uint64_t now) {
     const bool is_tight = small.get() || (learns.get() && tempo.is_tight(now));
-    if (tight.exchange(is_tight, std::memory_order_relaxed) != is_tight)
-      turns.fetch_add(1, std::memory_order_relaxed);
+    if (process.tight.exchange(is_tight, std::memory_order_relaxed) != is_tight)
+      process.turns.fetch_add(1, std::memory_order_relaxed);
     if (!is_tight) return {};
     return {.percent = cap.retain, .floor = kTightFloor, .follows = false};
   }
@@ -67,7 +79,7 @@ struct Learned : Rules {
     const std::uint64_t most = std::uint64_t{kMostRests} * frozen;
     return least <= frozen ? frozen : static_cast<unsigned>(least < most ? least : most);
   }
-  static unsigned looks() { return tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
+  static unsigned looks() { return process.tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
 
   // Whoever comes while somebody else is at it goes on: the next window is near.
   static void holds(std::uint64_t now, const Held& held) {
@@ -101,13 +113,13 @@ struct Learned : Rules {
   static const SizeWatch& watched() { return watch; }
   static Decisions decisions() {
     const Tempo::Windows counted = tempo.windows();
-    return {.tight = tight.load(std::memory_order_relaxed),
+    return {.tight = process.tight.load(std::memory_order_relaxed),
             .calm = counted.all >= kLeastWindows && counted.busy <= counted.all / kSeldom,
             .windows = counted.all,
             .busy = counted.busy,
-            .turns = turns.load(std::memory_order_relaxed),
+            .turns = process.turns.load(std::memory_order_relaxed),
             .preset = tempo.preset().name,
-            .moves = moves.load(std::memory_order_relaxed)};
+            .moves = process.moves.load(std::memory_order_relaxed)};
   }
 
  private:
@@ -123,7 +135,7 @@ struct Learned : Rules {
   static void end_round(const Held& held) {
     if (!learns.get() || latest.all < kLeastRound) return;  // hardly anybody was at work: no evidence
     tempo.choose(rating.round(cost_of(latest, held)));
-    moves.store(rating.moves(), std::memory_order_relaxed);
+    process.moves.store(rating.moves(), std::memory_order_relaxed);
   }
   // What spans hold open is nobody's choice.
   static unsigned cost_of(const Tempo::Spent& spent, const Held& held) {
@@ -142,8 +154,7 @@ struct Learned : Rules {
   static inline constinit Cap cap;                      // written once
   static inline constinit SizeWatch watch;
   static inline constinit Tempo tempo;
-  static inline constinit std::atomic<bool> tight{false}, taken{false};
-  static inline constinit std::atomic<unsigned> turns{0}, moves{0};
+  static inline constinit std::atomic<bool> taken{false};
   // Of who has taken them.
   static inline constinit Rating rating;
   static inline constinit Tempo::Spent latest;

@@ -71,6 +71,20 @@ struct BasicSpanPool {
   };
   using Shelf = typename Global::Shelf;
 
+  static consteval auto words() {
+    return layout::Words<2>{layout::Word("pool.base", offsetof(Global, base), sizeof(std::uintptr_t)),
+                            {"pool.spans", offsetof(Global, spans), sizeof(Span*)}};
+  }
+  // The low byte of `place` is the class; 0: the granule begins no span.
+  static consteval auto words_of_span() {
+    return layout::Words<6>{layout::Word("span.bytes", sizeof(Span)),
+                            {"span.page", kPage},
+                            {"span.absent", offsetof(Span, absent), sizeof(std::uint16_t)},
+                            {"span.carved", offsetof(Span, carved), sizeof(std::uint16_t)},
+                            {"span.free", offsetof(Span, free), sizeof(std::uint16_t)},
+                            {"span.place", offsetof(Span, place), sizeof(std::uint16_t)}};
+  }
+
   static void open(Global& g, std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
     g.base = base;
     g.spans = static_cast<Span*>(pointer(g.bits.open(table, granules)));

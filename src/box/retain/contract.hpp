@@ -8,6 +8,8 @@
 #include <concepts>
 #include <cstddef>
 
+#include "base/layout.hpp"
+
 namespace hz {
 
 // What the user and the line's presets set; 0 and kUsual leave it as it is.

@@ -22,6 +22,7 @@
 
 #include <algorithm>
 
+#include "base/layout.hpp"
 #include "box/source/contract.hpp"
 #include "os/os.hpp"
 
@@ -55,6 +56,13 @@ class AddressPlan {
     std::size_t row = 0;  // 0: there is none
   };
   enum class Growth : std::uint8_t { kDone, kTaken, kRefused };  // taken: there may be memory at another spot
+
+  // Of the rows in use, by stretch: begin, top, and what is of no use outside.
+  static consteval auto words() {
+    return layout::Words<2>{
+        layout::Word("source.stretches", offsetof(AddressPlan, stretches_), sizeof(unsigned)),
+        {"source.stretch", offsetof(AddressPlan, stretch_), sizeof(Stretch), kMostStretches}};
+  }
 
   // False if the system refuses; then nothing is taken. `grows`: nothing is reserved unless it has to be.
   bool open(const TableShape* shapes, unsigned count, bool grows) {

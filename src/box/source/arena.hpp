@@ -41,6 +41,15 @@ struct Arena {
     os::Lock lock;
   };
 
+  static consteval auto words() {
+    return layout::joined(
+        layout::Words<3>{layout::Word("source.reached", offsetof(Global, reached), sizeof(std::size_t)),
+                         {"source.dirty", offsetof(Global, dirty), sizeof(std::size_t)},
+                         {"source.clean", offsetof(Global, clean), sizeof(std::size_t)}},
+        layout::placed(MemoryLimits::words(), layout::kNumber, offsetof(Global, limits)),
+        layout::placed(AddressPlan::words(), layout::kNumber, offsetof(Global, plan)));
+  }
+
   static constexpr unsigned kMostTables = AddressPlan::kMostTables - 1;  // its own rows are one, too
   static_assert(AddressPlan::kMostTables <= SideTables::kMost);
   static constexpr std::size_t kPurgedAtOnce = 8 * kMiB >> kGranuleShift;  // granules, by one system call

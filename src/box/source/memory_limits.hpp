@@ -14,6 +14,7 @@
 
 #include <atomic>
 
+#include "base/layout.hpp"
 #include "base/units.hpp"
 #include "box/source/contract.hpp"
 #include "os/os.hpp"
@@ -37,6 +38,11 @@ struct MemoryLimits {
   MemoryLimit asked_soft, asked_hard;
   // What a thread may cache at most so that the container is not filled with caches. Read without the lock.
   std::atomic<std::size_t> thread_share{kNone};
+
+  static consteval auto words() {
+    return layout::Words<2>{layout::Word("limit.soft", offsetof(MemoryLimits, soft), sizeof(std::size_t)),
+                            {"limit.hard", offsetof(MemoryLimits, hard), sizeof(std::size_t)}};
+  }
 
   void set(MemoryLimit soft_limit, MemoryLimit hard_limit) {
     asked_soft = soft_limit;

@@ -18,6 +18,8 @@ namespace hz::one_lock {
 
 template <class Line>
 struct Library;
+template <class Line>
+struct LayoutOf;
 
 // `Line` has kName, its presets, and kRetain and kFloor: how much free memory keeps its pages, in per cent of
 // what lives (100: no more than the floor), and bytes that may in any case.
@@ -111,6 +113,7 @@ struct Heap {
 
  private:
   friend struct Library<Line>;
+  friend struct LayoutOf<Line>;
 
   // By one free, and less than a region more: the next ones go on.
   static constexpr std::size_t kPurgedAtOnce = kRegion;

@@ -202,6 +202,9 @@ struct Regions {
   static inline constinit unsigned leaving = 0;  // purges under way: what they are at is in no list
 
  private:
+  template <class Line>
+  friend struct LayoutOf;
+
   static constexpr std::size_t kTouchedNotes = 3 * kPage;  // of a region in common use
 
   // --- the table: two levels, of which a program touches a page or two
@@ -209,7 +212,8 @@ struct Regions {
   enum class Kind : std::uint8_t { kNothing, kGone, kSpans, kHuge, kHugeRest };
   static constexpr unsigned kAddressBits = 48, kLeafBits = 13;
   static constexpr std::size_t kLeaf = std::size_t{1} << kLeafBits;  // bytes, each for 4 MiB
-  static inline constinit Kind* leaves[std::size_t{1} << (kAddressBits - kRegionShift - kLeafBits)] = {};
+  static constexpr std::size_t kLeaves = std::size_t{1} << (kAddressBits - kRegionShift - kLeafBits);
+  static inline constinit Kind* leaves[kLeaves] = {};
 
   static Kind kind(std::uintptr_t at) {
     if (at >> kAddressBits != 0) return Kind::kNothing;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The description of a line's heap for who reads the process from outside: the words of all boxes, and from
+// where their offsets count. Part of every library by src/export/direct.cpp.
+#pragma once
+
+#include "base/layout.hpp"
+#include "heap/of_line.hpp"
+#include "heap/tables.hpp"
+
+namespace hz {
+
+template <class Line>
+struct LayoutOf {
+  static constexpr Layout make(const char* release) {
+    Layout layout(Line::kName, release, kWords);
+    layout.part[kProcess] = &S::global;
+    layout.part[kPool] = &S::shelves.pool;
+    layout.part[kClasses] = &classes;
+    if constexpr (requires { Line::Policy::process; }) layout.part[kPolicy] = &Line::Policy::process;
+    layout.part[kShared] = &S::shared;
+    layout.part[kPurger] = &S::purger_state;
+    if constexpr (requires { typename Line::Front::Empty; })
+      layout.part[kMagazines] = Line::Front::Empty::begin_of_words();
+    return layout;
+  }
+
+ private:
+  using S = State<Line>;
+  using Global = typename S::Global;
+  using Thread = typename S::Thread;
+  using Word = layout::Word;
+
+  enum : layout::Part {
+    kProcess = 1,
+    kPool,
+    kClasses,
+    kPolicy,
+    kShared,
+    kPurger,
+    kMagazines,
+    kThread,  // a pattern, as is the next
+    kSpan
+  };
+
+  static constexpr layout::Words<13> kOwn = {
+      Word("granule.bytes", kGranule),
+      {"metadata.bytes", sizeof(Global) + sizeof(typename S::Shelves)},
+      {"metadata.per_granule", Tables<Line>::kUsualBytesPerGranule},
+      {"process.open", offsetof(Global, open), 1},
+      {"process.counting", offsetof(Global, counting), 1},
+      {"process.forked", offsetof(Global, forked), 1},
+      {"process.aided", offsetof(Global, aided), 1},
+      {"process.purger", offsetof(Global, purger), sizeof(std::uint32_t)},
+      {"process.threads", offsetof(Global, threads), sizeof(Thread*)},
+      {"process.orphans", offsetof(Global, orphans), sizeof(Thread*)},
+      {"process.thread_memory", offsetof(Global, thread_memory), sizeof(std::size_t)},
+      {"huge.blocks", offsetof(Global, huge_blocks), sizeof(std::size_t)},
+      {"huge.bytes", offsetof(Global, huge_bytes), sizeof(std::size_t)}};
+  // States that are no thread's; only where they lie matters.
+  static constexpr layout::Words<1> kOfShared = {Word("process.shared", 0, 1)};
+  static constexpr layout::Words<1> kOfPurger = {Word("process.purger_state", 0, 1)};
+  static constexpr layout::Words<6> kOfThread = {
+      Word("thread.bytes", sizeof(Thread)),
+      {"thread.next", offsetof(Thread, next), sizeof(Thread*)},
+      {"thread.number", offsetof(Thread, number), sizeof(std::uint32_t)},
+      {"thread.owner", offsetof(Thread, owner), sizeof(unsigned)},
+      {"thread.revoked", offsetof(Thread, revoked), 1},
+      {"thread.taken", offsetof(Thread, taken), sizeof(std::ptrdiff_t)}};
+
+  // Of a box that names any.
+  template <class Box>
+  static consteval auto of(layout::Part part, std::size_t at) {
+    if constexpr (requires { Box::words(); })
+      return layout::placed(Box::words(), part, at);
+    else
+      return layout::Words<0>{};
+  }
+  static consteval auto of_magazines() {
+    if constexpr (requires { typename Line::Front::Empty; })
+      return of<typename Line::Front::Empty>(kMagazines, 0);
+    else
+      return layout::Words<0>{};
+  }
+  static constexpr auto kWords = layout::joined(
+      layout::placed(kOwn, kProcess, 0), layout::placed(kOfShared, kShared, 0),
+      layout::placed(kOfPurger, kPurger, 0), of<typename Line::Retain>(kProcess, offsetof(Global, retain)),
+      of<typename Line::Source>(kProcess, offsetof(Global, source)), of<typename Line::Pool>(kPool, 0),
+      layout::placed(Line::Pool::words_of_span(), kSpan, 0), of<SizeClasses>(kClasses, 0), of_magazines(),
+      of<typename Line::Policy>(kPolicy, 0), layout::placed(kOfThread, kThread, 0),
+      layout::placed(Line::Retain::words_of_thread(), kThread, offsetof(Thread, retain)),
+      of<typename Line::Front>(kThread, offsetof(Thread, front)),
+      of<typename Line::Exchange>(kThread, offsetof(Thread, exchange)),
+      of<typename Line::Observe>(kThread, offsetof(Thread, observe)));
+};
+
+}  // namespace hz

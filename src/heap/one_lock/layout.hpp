@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The description of a heap of one lock for who reads the process from outside, under the names that lines of
+// boxes have (heap/layout.hpp) where it has the same. Part of every library by src/export/direct.cpp.
+#pragma once
+
+#include "base/layout.hpp"
+#include "heap/one_lock/heap.hpp"
+
+namespace hz::one_lock {
+
+template <class Line>
+struct LayoutOf {
+  static constexpr Layout make(const char* release) {
+    Layout layout(Line::kName, release, kWords);
+    layout.part[kCounts] = &Heap<Line>::counts;
+    layout.part[kUsed] = &Regions::used_bytes;
+    layout.part[kDirty] = &Regions::dirty_bytes;
+    layout.part[kHugeBytes] = &Regions::huge_live;
+    layout.part[kHugeBlocks] = &Regions::huge_blocks;
+    layout.part[kRegions] = &Regions::regions;
+    layout.part[kPurges] = &Regions::purges;
+    layout.part[kPurged] = &Regions::purged_bytes;
+    layout.part[kBegun] = &Regions::begun;
+    layout.part[kEnded] = &Regions::ended;
+    layout.part[kLimits] = &Regions::limits;
+    layout.part[kOpen] = &Heap<Line>::is_open;
+    layout.part[kTable] = &Regions::leaves;
+    return layout;
+  }
+
+ private:
+  using Word = layout::Word;
+  using Counts = typename Heap<Line>::Counts;
+
+  enum : layout::Part {
+    kCounts = 1,
+    kUsed,
+    kDirty,
+    kHugeBytes,
+    kHugeBlocks,
+    kRegions,
+    kPurges,
+    kPurged,
+    kBegun,
+    kEnded,
+    kLimits,
+    kOpen,
+    kTable,
+    kOneRegion  // a pattern
+  };
+  static_assert(kOneRegion < Layout::kMostParts);
+
+  static consteval auto one(layout::Part part, const char* name, std::size_t bytes) {
+    return layout::placed(layout::Words<1>{Word(name, 0, bytes)}, part, 0);
+  }
+  static constexpr auto kOfCounts =
+      layout::Words<8>{Word("event.alloc_small", offsetof(Counts, allocs), sizeof(std::uint64_t)),
+                       {"event.alloc_medium", offsetof(Counts, allocs) + 8, sizeof(std::uint64_t)},
+                       {"event.alloc_large", offsetof(Counts, allocs) + 16, sizeof(std::uint64_t)},
+                       {"event.free_small", offsetof(Counts, frees), sizeof(std::uint64_t)},
+                       {"event.free_medium", offsetof(Counts, frees) + 8, sizeof(std::uint64_t)},
+                       {"event.free_large", offsetof(Counts, frees) + 16, sizeof(std::uint64_t)},
+                       {"retain.out", offsetof(Counts, live), sizeof(std::size_t)},
+                       {"retain.peak", offsetof(Counts, peak), sizeof(std::size_t)}};
+  static constexpr auto kNumbers = layout::Words<7>{Word("granule.bytes", kGranule),
+                                                    {"table.spans", unsigned(Regions::Kind::kSpans)},
+                                                    {"dirty.unit", 1},
+                                                    {"region.bytes", kRegion},
+                                                    {"region.notes", Regions::kTouchedNotes},
+                                                    {"huge.notes", kPage},
+                                                    {"table.leaf", Regions::kLeaf}};
+  static constexpr auto kOfRegion =
+      layout::Words<7>{Word("region.used", offsetof(Region, used), sizeof(std::uint64_t)),
+                       {"region.span", offsetof(Region, spans), sizeof(Span), kGranules},
+                       {"span.slot_bytes", offsetof(Span, slot_bytes), sizeof(std::uint32_t)},
+                       {"span.slots", offsetof(Span, slots), sizeof(std::uint16_t)},
+                       {"span.used", offsetof(Span, used), sizeof(std::uint16_t)},
+                       {"span.carved", offsetof(Span, carved), sizeof(std::uint16_t)},
+                       {"span.zeroed", offsetof(Span, zeroed), 1}};
+
+  static constexpr auto kWords = layout::joined(
+      kNumbers, layout::placed(kOfCounts, kCounts, 0), one(kUsed, "retain.spans", sizeof(std::size_t)),
+      one(kDirty, "source.dirty", sizeof(std::size_t)), one(kHugeBytes, "huge.bytes", sizeof(std::size_t)),
+      one(kHugeBlocks, "huge.blocks", sizeof(std::size_t)),
+      one(kRegions, "region.count", sizeof(std::size_t)), one(kPurges, "event.purges", sizeof(std::uint64_t)),
+      one(kPurged, "event.bytes_purged", sizeof(std::uint64_t)),
+      one(kBegun, "event.spans_acquired", sizeof(std::uint64_t)),
+      one(kEnded, "event.spans_retired", sizeof(std::uint64_t)), one(kOpen, "process.open", 1),
+      layout::placed(MemoryLimits::words(), kLimits, 0),
+      layout::placed(layout::Words<1>{Word("table.leaves", 0, sizeof(void*), Regions::kLeaves)}, kTable, 0),
+      layout::placed(kOfRegion, kOneRegion, 0));
+};
+
+}  // namespace hz::one_lock

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz stat`: what it reads from outside is what hz_stats says inside, and looking changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import LINES, QUICK, Held, Holders, hz, library
+from hakozuna_observe import picture, text
+from hakozuna_observe.elf import find_description
+
+# Where hz_stats has more than words: chunks for more owners than a table has room for.
+ABOUT = {"bytes_metadata"}
+
+
+def seen(held: Held) -> tuple[picture.Picture, dict[str, int]]:
+    """A picture between two equal answers of the process itself: it was at rest."""
+    for _ in range(50):
+        before = held.stats()[1]
+        (one,) = picture.look(held.pid)
+        if held.stats()[1] == before:
+            return one, before
+    raise AssertionError("it is never at rest")
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    ("mode", "variables"),
+    [
+        ("rest", {"HZ_BACKGROUND": "0"}),
+        ("rest", {}),
+        ("rest", {"HZ_BACKGROUND": "0", "HZ_STATS": "1", "HZ_STATS_FILE": "/dev/null"}),
+        ("fork", {"HZ_BACKGROUND": "0"}),
+    ],
+    ids=["caching", "idle", "counting", "child"],
+)
+def test_what_is_seen_is_what_hz_stats_says(
+    line: str, mode: str, variables: dict[str, str], hold: Holders, request: pytest.FixtureRequest
+) -> None:
+    if QUICK and line not in ("hakozuna", "hz7") and request.node.callspec.id.split("-")[0] != "caching":
+        pytest.skip("in the full tier")
+    one, said = seen(hold(line, mode, **variables))
+    assert one.line == line
+    differ = {name: (one.stats.get(name), value) for name, value in said.items() if one.stats.get(name, 0) != value}
+    assert differ == {}
+    assert said["bytes_live"] > 10 << 20
+    # The parts are the whole.
+    assert sum(each.out_bytes for each in one.classes) + one.huge_bytes == one.stats["bytes_held"]
+    assert one.huge_blocks == 1
+    cached = sum(each.cached_bytes for each in one.threads)
+    if variables.get("HZ_BACKGROUND") == "0" and mode == "rest" and line != "hz7":
+        assert cached > 0
+        assert all(each.number != 0 and each.name == "hz-holder" for each in one.threads)
+        assert sum(sum(each.fill) for each in one.classes) == sum(each.spans for each in one.classes)
+    for page in (text.render(one), text.render(one, everything=True)):
+        assert all(len(row) <= 80 for row in page.splitlines()), page
+
+
+def test_looking_neither_stops_nor_changes(hold: Holders) -> None:
+    held = hold("hakozuna", HZ_BACKGROUND="0")
+
+    def facts() -> str:
+        status = Path(f"/proc/{held.pid}/status").read_text()
+        fields = Path(f"/proc/{held.pid}/stat").read_text().rpartition(")")[2].split()
+        names = ("State", "TracerPid", "VmRSS", "VmSize", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+        kept = [row for row in status.splitlines() if row.partition(":")[0] in names]
+        return "\n".join([*kept, "faults " + fields[7]])
+
+    before, at_rest = "", facts()
+    while at_rest != before:  # the kernel may still count what it did before
+        time.sleep(0.2)
+        before, at_rest = at_rest, facts()
+    for _ in range(5):
+        picture.look(held.pid)
+    assert facts() == before
+
+
+def test_a_busy_process_can_be_looked_into(hold: Holders) -> None:
+    held = hold("hakozuna", "busy")
+    for _ in range(30 if QUICK else 200):
+        (one,) = picture.look(held.pid)
+        assert one.stats["bytes_held"] < 1 << 30
+        text.render(one)
+
+
+def test_forms(hold: Holders) -> None:
+    held = hold("hakozuna")
+    answer = hz("stat", str(held.pid))
+    assert answer.returncode == 0, answer.stderr
+    assert "line hakozuna" in answer.stdout
+    known = json.loads(hz("stat", "--json", str(held.pid)).stdout)
+    assert known["stats"]["bytes_live"] > 10 << 20
+    assert known["pid"] == held.pid
+
+
+def test_watch_ends_with_the_process(hold: Holders) -> None:
+    held = hold("hakozuna")
+    threading.Timer(1.0, held.end).start()
+    answer = hz("stat", "--json", "--watch", "0.2", str(held.pid))
+    assert answer.returncode == 0, answer.stderr
+    assert 2 <= len(answer.stdout.splitlines()) <= 8
+    assert "has ended" in answer.stderr or "there is no process" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["999999999"], 1, "there is no process 999999999"),
+        (["0"], 125, "is no process id"),
+        (["x"], 125, "is no process id"),
+        (["-1"], 125, "hz stat: "),
+        ([], 125, "PID"),
+        (["--watch", "0", "1"], 125, "seconds"),
+        (["--json", "--openmetrics", "1"], 125, "not allowed"),
+    ],
+)
+def test_bad_input_gets_one_line(arguments: list[str], code: int, sentence: str) -> None:
+    answer = hz("stat", *arguments)
+    assert answer.returncode == code
+    assert sentence in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+    assert answer.stdout == ""
+
+
+def test_a_process_without_us_is_told_why() -> None:
+    answer = hz("stat", str(os.getpid()))
+    assert answer.returncode == 4
+    assert "is not served by Hakozuna" in answer.stderr
+    assert "LD_PRELOAD did not name us" in answer.stderr
+
+
+def test_another_version_is_refused(hold: Holders, tmp_path: Path) -> None:
+    with library("hakozuna").open("rb") as file:
+        found = find_description(file)
+    assert found is not None
+    other = tmp_path / "libhakozuna-hakozuna.so"
+    content = bytearray(library("hakozuna").read_bytes())
+    at = content.index(b"hzlayout\x01\0\0\0")
+    content[at + 8] = 99
+    other.write_bytes(content)
+    held = hold("hakozuna", LD_PRELOAD=str(other))
+    answer = hz("stat", str(held.pid))
+    assert answer.returncode == 1
+    assert "version 99, this hz reads 1" in answer.stderr
+
+
+@pytest.mark.parametrize(("at", "value"), [(12, 0xFFFFFFFF), (12, 8), (52, 0xFFFFFFFF), (48, 0)])
+def test_a_damaged_description_is_refused(at: int, value: int, hold: Holders, tmp_path: Path) -> None:
+    content = bytearray(library("hakozuna").read_bytes())
+    begin = content.index(b"hzlayout\x01\0\0\0")
+    content[begin + at : begin + at + 4] = value.to_bytes(4, "little")
+    other = tmp_path / "libhakozuna-hakozuna.so"
+    other.write_bytes(content)
+    answer = hz("stat", str(hold("hakozuna", LD_PRELOAD=str(other)).pid))
+    assert answer.returncode == 1
+    assert "is damaged" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_stripped_library_and_one_that_was_deleted(hold: Holders, tmp_path: Path) -> None:
+    other = tmp_path / "libhakozuna-hakozuna.so"
+    shutil.copy(library("hakozuna"), other)
+    subprocess.run(["strip", "-s", other], check=True)
+    held = hold("hakozuna", LD_PRELOAD=str(other))
+    assert picture.look(held.pid)[0].line == "hakozuna"
+    other.unlink()
+    answer = hz("stat", str(held.pid))
+    assert answer.returncode in (0, 4)  # root can still read it
+    assert "Traceback" not in answer.stderr
+
+
+def test_another_users_process_may_not_be_looked_into(hold: Holders) -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv")
+    held = hold("hakozuna")
+    program = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+    package = str(Path(picture.__file__).parents[1])
+    answer = subprocess.run(
+        [*program, "/usr/bin/python3", "-m", "hakozuna_observe", "stat", str(held.pid)],
+        env={"PYTHONPATH": package, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No module named" in answer.stderr:
+        pytest.skip("the tree cannot be read by others")
+    assert answer.returncode == 3, answer.stderr
+    assert "may not be looked into" in answer.stderr
