@@ -174,11 +174,21 @@ class View:
 
 
 def symbol(name: str) -> View | None:
-    found = gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name)
-    if found is None:
+    found = gdb.lookup_global_symbol(name)
+    if found is None or found.type is None:
         return None
     address = found.value().address
-    return None if address is None else View(plain(found.type), int(address)) if found.type else None
+    return View(plain(found.type), variable_address(found) if address is None else int(address))
+
+
+def variable_address(found: gdb.Symbol) -> int:
+    """Of what clang 14 calls a constant: a variable of a built-in type that is zero at first. The symbol that the linker
+    left has its address."""
+    listed = gdb.execute(f"maint print msymbols -objfile {found.symtab.objfile.filename}", to_string=True)
+    match = re.search(rf" 0x([0-9a-f]+) \S+ section \S+ +{re.escape(found.name)}\s", listed)
+    if match is None:
+        raise Trouble(f"the debugging information has no address of {found.name}")
+    return int(match[1], 16)
 
 
 def needed(name: str) -> View:
@@ -668,6 +678,9 @@ class BoxHeap:
     def is_open(self) -> bool:
         return bool(self.global_["open"])
 
+    def is_used(self) -> bool:
+        return self.is_open() and bool(self.source["reached"])
+
     # threads
 
     def states(self) -> list[Owner]:
@@ -835,8 +848,6 @@ class BoxHeap:
         at_work = self.at_work(owners)
         if at_work:
             report.remarks.append(f"{', '.join(at_work)}: inside of the heap, so figures may be off by what is in its hands")
-        if not self.is_open():
-            report.remarks.append("it has not handed out anything yet")
         return report
 
     def add_pending(self, rows: list[ClassRow]) -> None:
@@ -925,11 +936,12 @@ class BoxHeap:
             found += [f"cached by {one.title}"] * slots.count(slot)
             outbox = outbox_of(one.state)
             found += [f"in the outbox of {one.title}, for owner {d.owner}" for d in outbox if d.slot == slot]
-            if (slots and slots[-1] == slot) or (outbox and outbox[-1].slot == slot):
+            # While operations are counted, the free itself sees a state that is always empty.
+            if not self.global_["counting"] and slot in (*slots[-1:], *(last.slot for last in outbox[-1:])):
                 latest = one.title
         for some in self.waiting():
             if some.bin == number:
-                found += [f"free, waiting in the exchange {some.where}"] * some.slots.count(slot)
+                found += [f"free, waiting in the exchange: {some.where}"] * some.slots.count(slot)
         if self.pending is not None and self.pending.has(row, index):
             found.append("freed by another thread, waiting for the owner of its span")
         return found, latest
@@ -941,13 +953,14 @@ class BoxHeap:
         place = int(needed(f"hz::SlotBytes<hz::{self.struct}>::{table}")) + (slot >> shift)
         return memory(place & (1 << 64) - 1, 1)[0]
 
+    def is_marked(self, slot: int) -> bool:
+        return numbers(slot + 8, 1)[0] == int(self.shared["guard"]["mark"])
+
     def said_of(self, slot: int, number: int) -> tuple[str, bool | None]:
         """What the guard has written down about a slot, and whether that is: free. Nothing, where it writes down
         nothing."""
         if self.guard == "FailFast":
-            mark = int(self.shared["guard"]["mark"])
-            free = mark != 0 and numbers(slot + 8, 1)[0] == mark
-            return ("has the mark of a free one" if free else "has no mark of a free one"), free
+            return "the mark of a free slot", self.is_marked(slot)
         if self.guard == "SlotState":
             word = self.byte_of(slot, number)
             names = ("never handed out", "live", "freed by another thread", "free")
@@ -963,6 +976,8 @@ class BoxHeap:
         said, is_free = self.said_of(slot, number)
         if len(places) > 1:
             return f"in {len(places)} places, which is a double free that was not found yet: {', '.join(places)}", True
+        if places and is_free is False and self.guard == "FailFast" and not at_work:
+            return f"{places[0]}, and written to since: E06 write-after-free, when it leaves there", True
         if places and is_free is False:
             return f"cannot tell: {places[0]}, and its state says that it is live", False
         if places:
@@ -985,11 +1000,13 @@ class BoxHeap:
         size = self.sizes[number]
         if self.tags.find(at) == 0 or (at & (GRANULE - 1)) % min(size, GRANULE) != 0:
             return E04 + AT_ONCE
+        if self.guard == "FailFast" and self.is_marked(at):  # that is all it knows
+            return E03 + AT_ONCE
         fault = otherwise or (E03 if is_free else "")
         if not fault:
             return "is right"
-        if self.guard == "FailFast":  # which knows free slots by their mark alone
-            return E03 + AT_ONCE if is_free else fault + LATER
+        if self.guard == "FailFast":
+            return fault + LATER
         if self.guard == "Outside":
             return f"{E03}{AT_ONCE} if {latest} frees it; else{LATER[1:]}" if latest else fault + LATER
         return fault + AT_ONCE
@@ -1012,8 +1029,8 @@ class OneLockHeap:
     def word(name: str) -> View:
         return needed(f"hz::one_lock::Regions::{name}")
 
-    def is_open(self) -> bool:
-        return bool(needed(f"hz::one_lock::Heap<hz::{self.struct}>::is_open"))
+    def is_used(self) -> bool:
+        return bool(self.counts["peak"])
 
     def kind(self, at: int) -> str:
         if at >> ADDRESS_BITS:
@@ -1180,6 +1197,15 @@ def find_heaps() -> list[Heap]:
     return found
 
 
+def used_heaps() -> list[Heap]:
+    heaps = find_heaps()
+    used = [heap for heap in heaps if heap.is_used()]
+    if not used:
+        lines = " and ".join(heap.line for heap in heaps)
+        raise Trouble(f"the library of {lines} is in this process, and has not handed out anything")
+    return used
+
+
 def why_none() -> str:
     try:
         at = int(gdb.parse_and_eval("(unsigned long)&hz_line"))
@@ -1198,7 +1224,7 @@ def library_of(heap: Heap) -> str:
 
 
 def version() -> str:
-    text = symbol("hz::version")
+    text = symbol("hz::kVersion")
     return bytes(text.data).split(b"\0")[0].decode("ascii", "replace") if text is not None else "of an unknown version"
 
 
@@ -1330,8 +1356,7 @@ others; `hz heap threads` says of each thread what it caches by class."""
         part = argument.strip()
         if part not in ("", *self.PARTS):
             raise Trouble(f"hz heap {part}: there are hz heap, hz heap classes and hz heap threads")
-        heaps = find_heaps()
-        for heap in [one for one in heaps if one.is_open()] or heaps[:1]:
+        for heap in used_heaps():
             report = heap.report()
             yield from head_lines(heap, report)
             if part != "classes":
@@ -1352,7 +1377,11 @@ would be reported as."""
 
     def lines(self, argument: str) -> Iterator[str]:
         at = address_of(argument)
-        heaps = find_heaps()
+        heaps = used_heaps()
+        if at == 0:
+            yield "0x0 is no address of anybody's"
+            yield f"  {'a free':<8} is right, and does nothing"
+            return
         for heap in heaps:
             if heap.knows(at):
                 yield f"{at:#x} in the heap of {heap.line}"
