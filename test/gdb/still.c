@@ -26,7 +26,7 @@ enum {
   kTwice = 15000,
   kMedium = 30000,
   kLarge = 200000,
-  kHuge = 10 << 20
+  kHuge = 5 << 20
 };
 
 char *live_small[kMany], *live_medium, *live_large, *live_huge;
@@ -70,7 +70,7 @@ static void allocate_and_free(int frees_twice) {
   live_medium = own(kMedium);
   live_large = own(kLarge);
   live_huge = own(kHuge);
-  freed_huge = own(kHuge / 2);
+  freed_huge = own(kHuge);
   freed_before = own(kSmall);
   freed_last = own(kSmall);
   free(freed_before);
@@ -122,10 +122,13 @@ int main(int count, char** words) {
   allocate_and_free(count > 1 && strcmp(words[1], "twice") == 0);
 
   pthread_t thread, ended;
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 1 << 18);  // gdb writes all of it to a core
   pthread_barrier_init(&in_turn, NULL, 2);
-  if (pthread_create(&thread, NULL, other, NULL) != 0) return 1;
+  if (pthread_create(&thread, &small, other, NULL) != 0) return 1;
   pthread_barrier_wait(&in_turn);
-  if (pthread_create(&ended, NULL, third, NULL) != 0) return 1;
+  if (pthread_create(&ended, &small, third, NULL) != 0) return 1;
   pthread_join(ended, NULL);
   free(freed_huge);
 

@@ -10,7 +10,7 @@ The names of fields are those of src/: State (src/heap/state.hpp), the boxes (sr
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import gdb
@@ -46,6 +46,19 @@ E03, E04 = "E03 double-free", "E04 interior-pointer"
 AT_ONCE = ", at the free itself"
 LATER = ", when its slots return to their spans, at the latest when the program exits"
 
+# What guards write down about a slot: SlotState::State and Phase, in their order.
+SLOT_STATES = ("never handed out", "live", "freed by another thread", "free")
+PHASES = (
+    "never handed out",
+    "free in its span",
+    "free, a thread's",
+    "live",
+    "freed by another thread",
+    "free, in the exchange",
+    "free, its owner gone",
+)
+LIVE = "live"
+
 # Constants of src/base, of which the debugging information has no trace, and of others that are private.
 GRANULE_SHIFT, GRANULE = 16, 1 << 16
 PAGE_SHIFT, PAGE = 12, 1 << 12
@@ -61,7 +74,7 @@ LONGEST_LIST = 1 << 24  # a list that is longer is taken for a circle
 SHOWN_THREADS = 20
 
 
-class Trouble(Exception):
+class NoAnswerError(Exception):
     """What the user is told in place of an answer, in one line."""
 
 
@@ -72,7 +85,9 @@ def memory(address: int, size: int) -> memoryview:
     try:
         return memoryview(bytes(gdb.selected_inferior().read_memory(address, size))) if size else memoryview(b"")
     except (gdb.MemoryError, OverflowError):
-        raise Trouble(f"the {size} bytes at {address:#x} cannot be read: the heap is damaged, or they are not in this core") from None
+        raise NoAnswerError(
+            f"the {size} bytes at {address:#x} cannot be read: the heap is damaged, or they are not in this core"
+        ) from None
 
 
 def numbers(address: int, count: int) -> list[int]:
@@ -100,9 +115,10 @@ class Layouts:
     @classmethod
     def fields(cls, type_: gdb.Type, base: int) -> Iterator[tuple[str, tuple[int, gdb.Type]]]:
         for one in type_.fields():
-            if not hasattr(one, "bitpos") or one.type is None:  # static
+            place = getattr(one, "bitpos", None)
+            if place is None or one.type is None:  # static
                 continue
-            offset = base + one.bitpos // 8
+            offset = base + place // 8
             if one.is_base_class:
                 yield from cls.fields(plain(one.type), offset)
             elif one.name:
@@ -132,13 +148,13 @@ class View:
     def __getitem__(self, key: str | int) -> "View":
         if isinstance(key, str):
             if key not in self:
-                raise Trouble(f"{self.name} has no {key}: this script is for another version of the library")
+                raise NoAnswerError(f"{self.name} has no {key}: this script is for another version of the library")
             offset, type_ = Layouts.of(self.type)[key]
         else:
             type_ = plain(self.type.target())
             offset = key * type_.sizeof
             if not 0 <= key < len(self):
-                raise Trouble(f"number {key} of {len(self)} at {self.address:#x}: the heap is damaged")
+                raise NoAnswerError(f"number {key} of {len(self)} at {self.address:#x}: the heap is damaged")
         return View(type_, self.address + offset, self.data[offset : offset + type_.sizeof])
 
     def __len__(self) -> int:
@@ -182,19 +198,21 @@ def symbol(name: str) -> View | None:
 
 
 def variable_address(found: gdb.Symbol) -> int:
-    """Of what clang 14 calls a constant: a variable of a built-in type that is zero at first. The symbol that the linker
-    left has its address."""
+    """Of what clang 14 calls a constant: a variable of a built-in type that is zero at first. The linker's symbol has
+    its address."""
     listed = gdb.execute(f"maint print msymbols -objfile {found.symtab.objfile.filename}", to_string=True)
     match = re.search(rf" 0x([0-9a-f]+) \S+ section \S+ +{re.escape(found.name)}\s", listed)
     if match is None:
-        raise Trouble(f"the debugging information has no address of {found.name}")
+        raise NoAnswerError(f"the debugging information has no address of {found.name}")
     return int(match[1], 16)
 
 
 def needed(name: str) -> View:
     found = symbol(name)
     if found is None:
-        raise Trouble(f"the debugging information has no {name}: this script is for another version of the library")
+        raise NoAnswerError(
+            f"the debugging information has no {name}: this script is for another version of the library"
+        )
     return found
 
 
@@ -202,17 +220,17 @@ def enumerators(name: str) -> dict[str, int]:
     try:
         members = gdb.lookup_type(name).fields()
     except gdb.error:
-        raise Trouble(f"the debugging information has no {name}") from None
+        raise NoAnswerError(f"the debugging information has no {name}") from None
     return {(one.name or "").split("::")[-1]: int(one.enumval) for one in members}
 
 
 def walk(first: View, following: str) -> Iterator[View]:
     """A list from a pointer to its first member on."""
     type_ = first.pointed_type()
-    at, seen = int(first), set()
+    at, seen = int(first), set[int]()
     while at != 0:
         if at in seen or len(seen) > LONGEST_LIST:
-            raise Trouble(f"the list from {first.address:#x} on is a circle: the heap is damaged")
+            raise NoAnswerError(f"the list from {first.address:#x} on is a circle: the heap is damaged")
         seen.add(at)
         member = View(type_, at)
         yield member
@@ -220,32 +238,22 @@ def walk(first: View, following: str) -> Iterator[View]:
 
 
 class Table:
-    """Rows beside the arena, read some thousand at once."""
+    """Rows beside the arena, read some thousand at once: those of stretches, from a row up to another, can be read."""
 
     CHUNK = 4096
 
-    def __init__(self, type_: gdb.Type, address: int, rows: int) -> None:
-        self.type, self.address, self.rows = type_, address, rows
-        self.chunks: dict[int, tuple[int, memoryview]] = {}
+    def __init__(self, rows: View, stretches: list[tuple[int, int]]) -> None:
+        self.type, self.address, self.stretches = rows.pointed_type(), int(rows), stretches
+        self.chunks: dict[int, memoryview] = {}
 
     def __getitem__(self, row: int) -> View:
         size = self.type.sizeof
-        begin, data = self.chunk(row)
-        offset = (row - begin) * size
-        return View(self.type, self.address + row * size, data[offset : offset + size])
-
-    def chunk(self, row: int) -> tuple[int, memoryview]:
-        number = row // self.CHUNK
-        if number not in self.chunks:
-            # Not beyond what is usable; who asks for a row by itself knows that it is.
-            try:
-                self.chunks[number] = number * self.CHUNK, self.read(number * self.CHUNK, self.CHUNK)
-            except Trouble:
-                return row, self.read(row, 1)
-        return self.chunks[number]
-
-    def read(self, row: int, count: int) -> memoryview:
-        return memory(self.address + row * self.type.sizeof, count * self.type.sizeof)
+        begin, top = next((one for one in self.stretches if one[0] <= row < one[1]), (row, row + 1))
+        first = begin + (row - begin) // self.CHUNK * self.CHUNK
+        if first not in self.chunks:
+            self.chunks[first] = memory(self.address + first * size, (min(first + self.CHUNK, top) - first) * size)
+        offset = (row - first) * size
+        return View(self.type, self.address + row * size, self.chunks[first][offset : offset + size])
 
 
 # --- threads
@@ -257,6 +265,7 @@ class Owner:
 
     state: View
     title: str  # as in a sentence
+    alive: bool
 
     @property
     def owner(self) -> int:
@@ -342,7 +351,7 @@ class MagazineBins:
         base, count, put_there = self.at_hand(number)
         spare = int(self.front["spare_count"][number])
         if spare > self.most:
-            raise Trouble(f"a magazine of {self.most} slots holds {spare}: the heap is damaged")
+            raise NoAnswerError(f"a magazine of {self.most} slots holds {spare}: the heap is damaged")
         found = numbers(int(self.front["spare"][number]) + self.slots_at, spare) if spare else []
         found += numbers(base, count) if count else []
         return found + ([int(self.front["scratch"][1])] if put_there else [])
@@ -446,28 +455,30 @@ class Waiting:
     where: str
 
 
-def magazines(first: View, where: Callable[[View], tuple[int, str]]) -> Iterator[Waiting]:
-    for magazine in walk(View(first.type, first.address, first.data), "next"):
+def magazines(first: View) -> Iterator[tuple[View, list[int]]]:
+    """Of a list, each with its slots."""
+    for magazine in walk(first, "next"):
         count = int(magazine["count"])
         if count > len(magazine["slots"]):
-            raise Trouble(f"the magazine at {magazine.address:#x} says that it holds {count} slots: it is damaged")
-        number, place = where(magazine)
-        yield Waiting(number, list(magazine["slots"].data.cast("Q")[:count]), place)
+            raise NoAnswerError(
+                f"the magazine at {magazine.address:#x} says that it holds {count} slots: it is damaged"
+            )
+        yield magazine, list(magazine["slots"].data.cast("Q")[:count])
 
 
 def in_depot(exchange: View) -> Iterator[Waiting]:
     """src/box/exchange/magazine_depot.hpp"""
     shards = exchange["of_cpu"]
-    offset, pointer = Layouts.of(plain(plain(shards.type.target()).target()))["first"]
-    stride = plain(plain(shards.type.target()).target()).sizeof
+    shelf = plain(plain(shards.type.target()).target())
+    offset, pointer = Layouts.of(shelf)["first"]
     bins = len(shards[0])
     for place in range(len(shards) * bins):
-        begin = place * stride + offset
+        begin = place * shelf.sizeof + offset
         data = shards.data[begin : begin + 8]
         if any(data):
-            first = View(pointer, shards.address + begin, data)
-            number, shard = place % bins, place // bins
-            yield from magazines(first, lambda _, n=number, s=shard: (n, f"on the shelf of processor {s}"))  # type: ignore[misc]
+            where = f"on the shelf of processor {place // bins}"
+            for _, slots in magazines(View(pointer, shards.address + begin, data)):
+                yield Waiting(place % bins, slots, where)
 
 
 def growing_row(table: View, row: int) -> View | None:
@@ -494,40 +505,39 @@ def in_inboxes(exchange: View, owners: int) -> Iterator[Waiting]:
         inbox = growing_row(exchange["inboxes"], owner)
         if inbox is None:
             continue
+        where = f"in the inbox of owner {owner}"
         head = inbox["fresh"]["head_"]
-        fresh = View(depot.type, head.address, head.data)  # it chains magazines as if they were slots
-        yield from magazines(fresh, lambda one, o=owner: (int(one["bin"]), f"in the inbox of owner {o}"))  # type: ignore[misc]
+        # It chains magazines as if they were slots.
+        for magazine, slots in magazines(View(depot.type, head.address, head.data)):
+            yield Waiting(int(magazine["bin"]), slots, where)
         for number, adopted in enumerate(inbox["adopted"]):
-            where = f"in the inbox of owner {owner}"
-            yield from magazines(adopted, lambda _, n=number, w=where: (n, w))  # type: ignore[misc]
+            for _, slots in magazines(adopted):
+                yield Waiting(number, slots, where)
 
 
 def in_owner_lists(exchange: View, owners: int, sizes: list[int]) -> Iterator[Waiting]:
-    """src/box/exchange/owner_lists.hpp, SharedList of src/base/free_list.hpp"""
-    batch = gdb.lookup_type("hz::Batch")
+    """src/box/exchange/owner_lists.hpp"""
     for name, words in (("sent", "sent to"), ("kept", "kept for")):
         for owner, shelf in zip(range(owners), exchange[name], strict=False):
             for number, shared in enumerate(shelf["of_bin"]):
-                head = shared["head_"]
-                if not head:
-                    continue
-                roomy = sizes[number] >= batch.sizeof
-                slots: list[int] = []
-                at = int(head)
-                while at != 0:
-                    one = View(plain(batch), at) if roomy else View(head.pointed_type(), at)
-                    batch_slots = chain_of_batch(one) if roomy else [at]
-                    slots += batch_slots
-                    if len(slots) > LONGEST_LIST:
-                        raise Trouble(f"the list from {head.address:#x} on is a circle: the heap is damaged")
-                    at = int(one["next_batch" if roomy else "next"])
-                yield Waiting(number, slots, f"{words} owner {owner}")
+                if shared["head_"]:
+                    yield Waiting(number, shared_slots(shared["head_"], sizes[number]), f"{words} owner {owner}")
 
 
-def chain_of_batch(batch: View) -> list[int]:
-    first = batch["slot"]
-    following = [slot.address for slot in walk(first["next"], "next")] if int(batch["count"]) > 1 else []
-    return [batch.address, *following]
+def shared_slots(head: View, size: int) -> list[int]:
+    """SharedList of src/base/free_list.hpp: a list of slots, or, where these have room, of lists."""
+    batch = plain(gdb.lookup_type("hz::Batch"))
+    if size < batch.sizeof:
+        return [slot.address for slot in walk(head, "next")]
+    found = []
+    at = int(head)
+    while at != 0:
+        first = View(batch, at)
+        found += [at, *(slot.address for slot in walk(first["slot"]["next"], "next"))]
+        if len(found) > LONGEST_LIST:
+            raise NoAnswerError(f"the list from {head.address:#x} on is a circle: the heap is damaged")
+        at = int(first["next_batch"])
+    return found
 
 
 # --- tables beside the arena
@@ -544,7 +554,7 @@ class Bits:
             if number < words:
                 return numbers(table + 8 * (row * words + number), 1)[0]
             number -= words
-        raise Trouble(f"a granule has no slot {number * 64}")
+        raise NoAnswerError(f"a granule has no slot {number * 64}")
 
     def has(self, row: int, index: int) -> bool:
         return bool(self.word(row, index // 64) >> index % 64 & 1)
@@ -561,15 +571,16 @@ class Bits:
 class Tags:
     """src/box/route: what the free finds at an address before it looks further."""
 
-    def __init__(self, route: View) -> None:
+    def __init__(self, route: View, guard: str) -> None:
         match = re.search(r"FlatTable<(\d+)", route.name)
         if match is None:
-            raise Trouble(f"{route.name} is no table of tags: this script is for another version of the library")
+            raise NoAnswerError(f"{route.name} is no table of tags: this script is for another version of the library")
         self.shift = int(match[1])
         self.base, self.pieces = int(route["base"]), int(route["pieces"])
         self.size = 1 if "char" in route.name else 4 if "unsigned int" in route.name else 8
         self.owned = self.size > 1
-        self.headers = self.size == 8 and has_type("hz::PageHeader")
+        # Tags and headers of pages are both words; a guard that proves nothing needs headers, which know every slot.
+        self.headers = self.size == 8 and guard == "Outside"
 
     def covers(self, at: int) -> bool:
         return 0 <= (at - self.base) >> self.shift < self.pieces
@@ -584,14 +595,6 @@ class Tags:
 
     def bin(self, at: int) -> int:
         return self.find(at) & 0xFF
-
-
-def has_type(name: str) -> bool:
-    try:
-        gdb.lookup_type(name)
-    except gdb.error:
-        return False
-    return True
 
 
 # --- what is asked of a heap
@@ -617,6 +620,7 @@ class Holding:
     """What one thread caches: slots by class, and those on their way to others."""
 
     title: str
+    alive: bool  # it is a thread's own
     owner: int | None
     bins: dict[int, int]
     outbox: dict[int, int]
@@ -649,6 +653,10 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+def span_text(size: int, slots: int, carved: int, free: int) -> str:
+    return f"class {size:,}: {plural(slots, 'slot')}, {carved:,} handed out at least once, {free:,} of these free in it"
+
+
 # --- a heap of boxes
 
 
@@ -659,13 +667,13 @@ class BoxHeap:
         self.shelves, self.shared, self.keeper = (needed(state + one) for one in ("shelves", "shared", "purger_state"))
         self.exchange, self.pool = self.shelves["exchange"], self.shelves["pool"]
         self.guard = self.guard_of(self.shared["guard"].name)
-        self.tags = Tags(global_["route"])
+        self.tags = Tags(global_["route"], self.guard)
         self.source, self.plan = global_["source"], global_["source"]["plan"]
         self.base = int(self.plan["base_"])
-        rows = int(self.plan["rows_"])
-        self.runs = Table(self.source["runs"]["rows"].pointed_type(), int(self.source["runs"]["rows"]), rows)
-        self.spans = Table(self.pool["spans"].pointed_type(), int(self.pool["spans"]), rows)
-        self.sizes = [int(size) for size in needed("hz::classes")["size_"]["_M_elems"]]
+        self.stretches = self.used_stretches()
+        self.runs = Table(self.source["runs"]["rows"], self.stretches)
+        self.spans = Table(self.pool["spans"], self.stretches)
+        self.sizes = list(needed("hz::classes")["size_"].data.cast("I"))
         self.huge_bin = len(self.sizes)
         self.free_bits = Bits(self.pool["bits"])
         self.pending = Bits(self.exchange["bits"]) if "bits" in self.exchange else None
@@ -686,20 +694,17 @@ class BoxHeap:
     def states(self) -> list[Owner]:
         alive = list(walk(self.global_["threads"], "next"))
         known = named_threads(alive)
-        found = [Owner(state, title_of(known.get(state.address))) for state in alive]
+        found = [Owner(state, title_of(known.get(state.address)), True) for state in alive]
         found.sort(key=lambda one: known[one.state.address].num if one.state.address in known else 1 << 31)
         orphans = walk(self.global_["orphans"], "next")
-        found += [Owner(state, "a thread that a fork left behind") for state in orphans]
-        return [*found, Owner(self.shared, "threads without a state of their own")]
-
-    def threads_lock(self) -> bool:
-        return bool(self.global_["threads_lock"])
+        found += [Owner(state, "a thread that a fork left behind", False) for state in orphans]
+        return [*found, Owner(self.shared, "threads without a state of their own", False)]
 
     def at_work(self, owners: list[Owner]) -> list[str]:
         """Who stands inside of the heap, so that a slot may be in nobody's list."""
         found = [one.title for one in owners if one.state["lock"] or bins_of(one.state).amid()]
         found += ["the purger"] if self.keeper["lock"] else []
-        others = self.threads_lock() or bool(self.source["lock"])
+        others = bool(self.global_["threads_lock"]) or bool(self.source["lock"])
         return found or (["a thread that holds a lock of the heap"] if others else [])
 
     def holding(self, owner: Owner) -> Holding:
@@ -707,7 +712,8 @@ class BoxHeap:
         counts = {number: bins.count(number) for number in range(1, self.huge_bin)}
         outbox = Counter(one.bin for one in outbox_of(owner.state))
         number = owner.owner if self.tags.owned and owner.state.address != self.shared.address else None
-        return Holding(owner.title, number, {n: count for n, count in counts.items() if count}, dict(outbox))
+        cached = {n: count for n, count in counts.items() if count}
+        return Holding(owner.title, owner.alive, number, cached, dict(outbox))
 
     # the exchange
 
@@ -774,23 +780,25 @@ class BoxHeap:
             found = symbol(f"hz::os::Magazines<hz::{self.struct}, {slots}{suffix}>::stores_")
             if found is not None:
                 return found
-        raise Trouble("the debugging information has no stores of magazines")
+        raise NoAnswerError("the debugging information has no stores of magazines")
 
     # spans
 
-    def stretches(self) -> list[tuple[int, int]]:
+    def used_stretches(self) -> list[tuple[int, int]]:
         some = [self.plan["stretch_"][i] for i in range(int(self.plan["stretches_"]))]
         return [(int(one["begin"]), int(one["top"])) for one in some]
 
     def walk_runs(self) -> Iterator[tuple[int, View]]:
         """The first row of each run, in use or free."""
-        for begin, top in self.stretches():
+        for begin, top in self.stretches:
             row = begin
             while row < top:
                 run = self.runs[row]
                 length = int(run["length"])
                 if length == 0 or row + length > top or int(run["state"]) not in (1, 2):
-                    raise Trouble(f"the run of memory at {self.at(row):#x} has no proper length: the table of runs is damaged")
+                    raise NoAnswerError(
+                        f"the run of memory at {self.at(row):#x} has no proper length: the table of runs is damaged"
+                    )
                 yield row, run
                 row += length
 
@@ -803,7 +811,9 @@ class BoxHeap:
     def bin_of(self, span: View) -> int:
         number = int(span["place"]) & 0xFF
         if number >= self.huge_bin:
-            raise Trouble(f"the span at row {(span.address - self.spans.address) // span.type.sizeof} says that it is of class number {number}: the table of spans is damaged")
+            raise NoAnswerError(
+                f"a span says that it is of class number {number}: the table at {span.address:#x} is damaged"
+            )
         return number
 
     def slots_of(self, number: int) -> int:
@@ -828,7 +838,10 @@ class BoxHeap:
         carved, free = int(span["carved"]), int(span["free"])
         slots = self.slots_of(number)
         if not free <= carved <= slots:
-            raise Trouble(f"a span of class {row.size} has {slots} slots, and says that it handed out {carved}, and that {free} are free: the table of spans is damaged")
+            raise NoAnswerError(
+                f"a span says that {carved} of {slots} slots were handed out, and {free} of these are free: the table"
+                f" at {span.address:#x} is damaged"
+            )
         row.spans, row.slots = row.spans + 1, row.slots + slots
         row.out, row.free, row.unused = row.out + carved - free, row.free + free, row.unused + slots - carved
 
@@ -847,7 +860,9 @@ class BoxHeap:
         report = Report(self.figures(owners), rows, holdings, self.sizes, huge)
         at_work = self.at_work(owners)
         if at_work:
-            report.remarks.append(f"{', '.join(at_work)}: inside of the heap, so figures may be off by what is in its hands")
+            report.remarks.append(
+                f"{', '.join(at_work)}: inside of the heap, so figures may be off by what is in its hands"
+            )
         return report
 
     def add_pending(self, rows: list[ClassRow]) -> None:
@@ -862,7 +877,7 @@ class BoxHeap:
 
     def run_at(self, row: int) -> tuple[int, View] | None:
         """The run that a row is of; far inside of a long one all have to be walked along."""
-        if not any(begin <= row < top for begin, top in self.stretches()):
+        if not any(begin <= row < top for begin, top in self.stretches):
             return None
         head = int(self.runs[row]["head"])
         if int(self.runs[row]["state"]) == 1 and head != 0 and head <= row:
@@ -884,14 +899,17 @@ class BoxHeap:
         row, run = found
         length = int(run["length"])
         if int(run["state"]) == 2 or int(run["head"]) != row:
-            said = f"in free memory of the arena: {plural(length, 'granule')} from {self.at(row):#x}, {int(run['dirty'])} with pages"
+            run_at = f"{plural(length, 'granule')} from {self.at(row):#x}"
+            said = f"in free memory of the arena: {run_at}, {int(run['dirty']):,} with pages"
             return Answer().say("lies", said).say("a free", E02 + AT_ONCE)
         number = self.bin_of(self.spans[row])
         if number:
             return self.answer_for_slot(at, row, number)
         if self.tags.bin(self.at(row)) == self.huge_bin:
             return self.answer_for_huge(at, row, run)
-        said = f"in {plural(length, 'granule')} from {self.at(row):#x} on that are nobody's: on their way to the system, or out of use for good"
+        said = (
+            f"in {plural(length, 'granule')} from {self.at(row):#x} that nobody has: on its way to the system, or lost"
+        )
         return Answer().say("lies", said).say("a free", E02 + AT_ONCE)
 
     def answer_for_huge(self, at: int, row: int, run: View) -> Answer:
@@ -912,9 +930,7 @@ class BoxHeap:
         index = (at - start) // size
         slot = start + index * size
         owner = f", owner {int(span['owner'])}" if self.tags.owned else ""
-        answer = Answer().say(
-            "span", f"{start:#x} of class {size:,}: {plural(slots, 'slot')}, {carved:,} handed out at least once, {free:,} free in it{owner}"
-        )
+        answer = Answer().say("span", f"{start:#x} of {span_text(size, slots, carved, free)}{owner}")
         if index >= slots:
             answer.say("slot", f"none: the address is behind the last one, which ends at {start + slots * size:#x}")
             return answer.say("state", "never handed out").say("a free", self.free_of_none(at, number))
@@ -961,18 +977,16 @@ class BoxHeap:
         nothing."""
         if self.guard == "FailFast":
             return "the mark of a free slot", self.is_marked(slot)
-        if self.guard == "SlotState":
-            word = self.byte_of(slot, number)
-            names = ("never handed out", "live", "freed by another thread", "free")
-            return (names[word] if word < len(names) else f"damaged ({word})"), word != 1
-        if self.guard == "Lifecycle":
-            phase = self.byte_of(slot, number) & 7
-            names = ("never handed out", "free in its span", "a thread's, free", "live", "freed by another thread", "free, in the exchange", "free, its owner gone", "damaged")
-            return names[phase], phase != 3
+        if self.guard in ("SlotState", "Lifecycle"):
+            names = SLOT_STATES if self.guard == "SlotState" else PHASES
+            word = self.byte_of(slot, number) & (0xFF if self.guard == "SlotState" else 7)
+            if word >= len(names):
+                raise NoAnswerError(f"the state of the slot at {slot:#x} is {word}: the table of states is damaged")
+            return names[word], names[word] != LIVE
         return "", None
 
-    def state_of(self, slot: int, number: int, places: list[str], at_work: list[str]) -> tuple[str, bool]:
-        """In words; and whether it is free."""
+    def state_of(self, slot: int, number: int, places: list[str], at_work: list[str]) -> tuple[str, bool | None]:
+        """In words; and whether it is free, if that can be told."""
         said, is_free = self.said_of(slot, number)
         if len(places) > 1:
             return f"in {len(places)} places, which is a double free that was not found yet: {', '.join(places)}", True
@@ -983,11 +997,15 @@ class BoxHeap:
         if places:
             return places[0], True
         if is_free:
-            who = f"in the hands of {', '.join(at_work)}" if at_work else "lost to a fork, or kept out of use after a report"
+            who = (
+                f"in the hands of {', '.join(at_work)}"
+                if at_work
+                else "lost to a fork, or kept out of use after a report"
+            )
             return f"free, cannot tell where: its state says '{said}', and it is in no list; {who}", True
         if is_free is None and at_work:
-            return f"cannot tell: live, or in the hands of {', '.join(at_work)}", False
-        return "live", False
+            return f"cannot tell: live, or in the hands of {', '.join(at_work)}", None
+        return LIVE, False
 
     def free_of_none(self, at: int, number: int) -> str:
         """Of what lies in a span and was never handed out."""
@@ -995,13 +1013,15 @@ class BoxHeap:
             return E02 + AT_ONCE
         return self.free_of(at, number, False, "", E02)
 
-    def free_of(self, at: int, number: int, is_free: bool, latest: str, otherwise: str = "") -> str:
+    def free_of(self, at: int, number: int, is_free: bool | None, latest: str, otherwise: str = "") -> str:
         """As Judge and the guard have it."""
         size = self.sizes[number]
         if self.tags.find(at) == 0 or (at & (GRANULE - 1)) % min(size, GRANULE) != 0:
             return E04 + AT_ONCE
         if self.guard == "FailFast" and self.is_marked(at):  # that is all it knows
             return E03 + AT_ONCE
+        if is_free is None:
+            return f"cannot tell: it is right, or {E03}"
         fault = otherwise or (E03 if is_free else "")
         if not fault:
             return "is right"
@@ -1038,7 +1058,7 @@ class OneLockHeap:
         leaf = self.leaves[at >> REGION_SHIFT + LEAF_BITS]
         number = memory(leaf + (at >> REGION_SHIFT & (1 << LEAF_BITS) - 1), 1)[0] if leaf else 0
         if number not in self.kinds:
-            raise Trouble(f"the table of regions has {number} for {at:#x}: it is damaged")
+            raise NoAnswerError(f"the table of regions has {number} for {at:#x}: it is damaged")
         return self.kinds[number]
 
     def of_kind(self, kind: str) -> Iterator[int]:
@@ -1099,7 +1119,7 @@ class OneLockHeap:
     def add_span(rows: dict[int, ClassRow], span: View) -> None:
         size, slots, used, carved = (int(span[name]) for name in ("slot_bytes", "slots", "used", "carved"))
         if size == 0 or not used <= carved <= slots:
-            raise Trouble(f"the notes of the span at {span.address:#x} are damaged")
+            raise NoAnswerError(f"the notes of the span at {span.address:#x} are damaged")
         row = rows.setdefault(int(span["bin"]), ClassRow(size, one_slot=slots == 1))
         row.spans, row.slots, row.out = row.spans + 1, row.slots + slots, row.out + used
         row.free, row.unused = row.free + carved - used, row.unused + slots - carved
@@ -1135,7 +1155,10 @@ class OneLockHeap:
             answer.say("address", f"{block - at:,} bytes before it, in what the heap keeps about it")
         else:
             beyond = " its end" if at >= block + usable else ""
-            answer.say("address", f"{at - block - (usable if beyond else 0):,} bytes {'behind' if beyond else 'inside'}{beyond}")
+            answer.say(
+                "address",
+                f"{at - block - (usable if beyond else 0):,} bytes {'behind' if beyond else 'inside'}{beyond}",
+            )
         before = at < block and self.kind(at) == "kHuge"
         return answer.say("state", "live").say("a free", (E02 if before else E04) + AT_ONCE)
 
@@ -1155,7 +1178,9 @@ class OneLockHeap:
         was = "" if in_use else "was, until it ended: "
         index = (at - start) // size
         slot = start + index * size
-        answer = Answer().say("span", f"{was}{start:#x} of class {size:,}: {plural(slots, 'slot')}, {carved:,} handed out at least once, {carved - int(span['used']):,} free in it")
+        answer = Answer().say(
+            "span", f"{was}{start:#x} of {span_text(size, slots, carved, carved - int(span['used']))}"
+        )
         if index >= slots:
             answer.say("slot", f"none: the address is behind the last one, which ends at {start + slots * size:#x}")
             return answer.say("state", "never handed out").say("a free", E02 + AT_ONCE)
@@ -1185,7 +1210,7 @@ Heap = BoxHeap | OneLockHeap
 def find_heaps() -> list[Heap]:
     """A process has one as a rule; a second one may be there by the direct API."""
     if not gdb.selected_inferior().threads():
-        raise Trouble("there is no process and no core file")
+        raise NoAnswerError("there is no process and no core file")
     found: list[Heap] = []
     for line, name in LINES.items():
         if (boxes := symbol(f"hz::State<hz::{name}>::global")) is not None:
@@ -1193,7 +1218,7 @@ def find_heaps() -> list[Heap]:
         elif (counts := symbol(f"hz::one_lock::Heap<hz::{name}>::counts")) is not None:
             found.append(OneLockHeap(line, name, counts))
     if not found:
-        raise Trouble(why_none())
+        raise NoAnswerError(why_none())
     return found
 
 
@@ -1202,7 +1227,7 @@ def used_heaps() -> list[Heap]:
     used = [heap for heap in heaps if heap.is_used()]
     if not used:
         lines = " and ".join(heap.line for heap in heaps)
-        raise Trouble(f"the library of {lines} is in this process, and has not handed out anything")
+        raise NoAnswerError(f"the library of {lines} is in this process, and has not handed out anything")
     return used
 
 
@@ -1213,8 +1238,8 @@ def why_none() -> str:
         return "no library of Hakozuna is in this process, as far as gdb has loaded its symbols"
     library = gdb.solib_name(at) or "the program"
     return (
-        f"gdb has no debugging information of {library}: Debian has it in the package libhakozuna0-dbgsym; a build of the"
-        " sources has it, unless it was stripped"
+        f"gdb has no debugging information of {library}: Debian has it in the package libhakozuna0-dbgsym; a build of"
+        " the sources has it, unless it was stripped"
     )
 
 
@@ -1257,8 +1282,10 @@ def thread_lines(report: Report, in_full: bool) -> Iterator[str]:
         yield "threads: this line caches nothing for them"
         return
     yield "what threads cache"
-    holdings = [one for one in report.holdings if one.owner is not None or one.bins or one.outbox or "LWP" in one.title]
-    shown = holdings if in_full else sorted(holdings, key=lambda one: -amounts(one.bins, report.sizes)[1])[:SHOWN_THREADS]
+    holdings = [one for one in report.holdings if one.alive or one.bins or one.outbox]
+    shown = (
+        holdings if in_full else sorted(holdings, key=lambda one: -amounts(one.bins, report.sizes)[1])[:SHOWN_THREADS]
+    )
     for one in holdings:
         if one not in shown:
             continue
@@ -1303,7 +1330,7 @@ def class_row(row: ClassRow, in_full: bool) -> tuple[str, ...]:
 
 def address_of(text: str) -> int:
     if not text.strip():
-        raise Trouble("hz block needs an address: any expression that gdb understands")
+        raise NoAnswerError("hz block needs an address: any expression that gdb understands")
     try:
         value = gdb.parse_and_eval(text)
         if plain(value.type).code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
@@ -1312,10 +1339,10 @@ def address_of(text: str) -> int:
         if code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_FUNC) and value.address is not None:
             value = value.address
         elif code not in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_INT):
-            raise Trouble(f"{text} is no address: it is of type {value.type}")
+            raise NoAnswerError(f"{text} is no address: it is of type {value.type}")
         return int(value) & (1 << 64) - 1
     except gdb.error as error:
-        raise Trouble(f"{text} is no address: {error}") from None
+        raise NoAnswerError(f"{text} is no address: {error}") from None
 
 
 class Command(gdb.Command):
@@ -1326,7 +1353,7 @@ class Command(gdb.Command):
         try:
             for line in self.lines(argument):
                 print(line)
-        except Trouble as trouble:
+        except NoAnswerError as trouble:
             raise gdb.GdbError(f"hz: {trouble}") from None
         except gdb.error as error:
             raise gdb.GdbError(f"hz: {error}") from None
@@ -1340,9 +1367,9 @@ class Command(gdb.Command):
 class HeapCommand(Command):
     """What the heap holds: hz heap [classes | threads]
 
-Says which line and version serves the process, the figures of its statistics, what each thread caches, and its spans by
-class. `hz heap classes` says of each class, too, how many of the slots that are out are live, cached, and waiting for
-others; `hz heap threads` says of each thread what it caches by class."""
+    Says which line and version serves the process, the figures of its statistics, what each thread caches, and its
+    spans by class. `hz heap classes` says of each class, too, how many of the slots that are out are live, cached, and
+    waiting for others; `hz heap threads` says of each thread what it caches by class."""
 
     PARTS = ("classes", "threads")
 
@@ -1355,7 +1382,7 @@ others; `hz heap threads` says of each thread what it caches by class."""
     def lines(self, argument: str) -> Iterator[str]:
         part = argument.strip()
         if part not in ("", *self.PARTS):
-            raise Trouble(f"hz heap {part}: there are hz heap, hz heap classes and hz heap threads")
+            raise NoAnswerError(f"hz heap {part}: there are hz heap, hz heap classes and hz heap threads")
         for heap in used_heaps():
             report = heap.report()
             yield from head_lines(heap, report)
@@ -1368,9 +1395,9 @@ others; `hz heap threads` says of each thread what it caches by class."""
 class BlockCommand(Command):
     """Whose block an address lies in: hz block ADDRESS
 
-ADDRESS is any expression. Says the span, the slot and how far inside of it the address is, whether it is live, free in
-its span, cached by a thread, on its way to its owner or waiting, or never was handed out; and what a free of the address
-would be reported as."""
+    ADDRESS is any expression. Says the span, the slot and how far inside of it the address is; whether it is live, free
+    in its span, cached by a thread, on its way to its owner or waiting, or never was handed out; and what a free of the
+    address would be reported as."""
 
     def __init__(self) -> None:
         super().__init__("hz block", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
