@@ -5,7 +5,7 @@
 #include "export/c_rules.hpp"
 
 namespace hz {
-// What hz_version() says, for debuggers, which call nothing: tools/gdb/hakozuna-gdb.py.
+// What hz_version() says, for debuggers, which call nothing: package/gdb/hakozuna-gdb.py.
 extern const char kVersion[];
 [[gnu::used]] constinit const char kVersion[] = HZ_VERSION;
 }  // namespace hz

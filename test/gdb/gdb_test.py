@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/gdb/hakozuna-gdb.py: what `hz heap` and `hz block` say of a program at rest (still.c), which has said itself
+"""package/gdb/hakozuna-gdb.py: what `hz heap` and `hz block` say of a program at rest (still.c), which has said itself
 what its heap holds and what is wrong with its pointers; of the same in a core file; and what they say where they cannot
 answer. CTest names the line. Two seconds for a line: gdb begins slowly, so it is asked all at once."""
 
@@ -20,7 +20,7 @@ ROOT = Path(os.environ["HZ_TEST_ROOT"])
 BUILD = Path(os.environ["HZ_TEST_BUILD"])
 PROGRAM = Path(os.environ["HZ_TEST_PROGRAM"])
 LINE = os.environ["HZ_TEST_LINE"]
-SCRIPT = ROOT / "tools" / "gdb" / "hakozuna-gdb.py"
+SCRIPT = ROOT / "package" / "gdb" / "hakozuna-gdb.py"
 SKIPPED = 77
 
 ONE_LOCK = LINE == "hz7"

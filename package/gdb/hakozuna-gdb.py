@@ -356,19 +356,17 @@ class MagazineBins:
         found += numbers(base, count) if count else []
         return found + ([int(self.front["scratch"][1])] if put_there else [])
 
-    def amid(self) -> bool:
-        """Whether the thread stands inside of an operation: its count has moved, and not yet its top."""
+    def amid(self) -> list[int]:
+        """Of which classes the thread stands inside of an operation: its count has moved, and not yet its top."""
         if not self.front["entries"] or self.front["detached"]:
-            return False
-        tops, rooms = self.front["tops"], self.front["room"]
-        for number in range(1, len(self.front["capacity"]) - 1):
-            limit = min(
-                self.front["capacity"][number].signed(), self.most if self.front["loaded"][number] else SHORT_SLOTS
-            )
-            base = self.base(number)
-            if base and (int(tops[number]) - base) // 8 != limit - rooms[number].signed():
-                return True
-        return False
+            return []
+        return [number for number in range(1, len(self.front["tops"]) - 1) if self.is_amid(number)]
+
+    def is_amid(self, number: int) -> bool:
+        base, most = self.base(number), self.most if self.front["loaded"][number] else SHORT_SLOTS
+        limit = min(self.front["capacity"][number].signed(), most)
+        room = limit - self.front["room"][number].signed()
+        return base != 0 and (int(self.front["tops"][number]) - base) // 8 != room
 
 
 class LinkedBins:
@@ -388,11 +386,12 @@ class LinkedBins:
             found += [slot.address for slot in walk(self.front["unresolved"], "next")]
         return found[::-1]
 
-    def amid(self) -> bool:
+    def amid(self) -> list[int]:
         if self.front["detached"]:
-            return False
-        rooms = range(1, len(self.front["room"]))
-        return any(self.count(number) != len(self.slots(number)) for number in rooms if self.front["heads"][number])
+            return []
+        heads = self.front["heads"]
+        some = [number for number in range(1, len(heads)) if heads[number]]
+        return [number for number in some if self.count(number) != len(self.slots(number))]
 
 
 def bins_of(state: View) -> MagazineBins | LinkedBins:
@@ -700,9 +699,11 @@ class BoxHeap:
         found += [Owner(state, "a thread that a fork left behind", False) for state in orphans]
         return [*found, Owner(self.shared, "threads without a state of their own", False)]
 
-    def at_work(self, owners: list[Owner]) -> list[str]:
-        """Who stands inside of the heap, so that a slot may be in nobody's list."""
-        found = [one.title for one in owners if one.state["lock"] or bins_of(one.state).amid()]
+    def at_work(self, owners: list[Owner], number: int = 0) -> list[str]:
+        """Who stands inside of the heap, so that a slot, of one class or any, may be in nobody's list."""
+        amid = [bins_of(one.state).amid() for one in owners]
+        moving = [number in bins or (number == 0 and bins != []) for bins in amid]
+        found = [one.title for one, moves in zip(owners, moving, strict=True) if moves or one.state["lock"]]
         found += ["the purger"] if self.keeper["lock"] else []
         others = bool(self.global_["threads_lock"]) or bool(self.source["lock"])
         return found or (["a thread that holds a lock of the heap"] if others else [])
@@ -940,7 +941,7 @@ class BoxHeap:
             return answer.say("state", "never handed out").say("a free", self.free_of_none(at, number))
         owners = self.states()
         places, latest = self.places_of(slot, row, index, number, owners)
-        state, is_free = self.state_of(slot, number, places, self.at_work(owners))
+        state, is_free = self.state_of(slot, number, places, self.at_work(owners, number))
         return answer.say("state", state).say("a free", self.free_of(at, number, is_free, latest))
 
     def places_of(self, slot: int, row: int, index: int, number: int, owners: list[Owner]) -> tuple[list[str], str]:
