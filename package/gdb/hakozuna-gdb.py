@@ -611,7 +611,6 @@ class ClassRow:
     unused: int = 0  # never handed out
     cached: int = 0
     waiting: int = 0
-    one_slot: bool = False
 
 
 @dataclass
@@ -822,7 +821,7 @@ class BoxHeap:
 
     def rows(self) -> tuple[list[ClassRow], tuple[int, int]]:
         """By class; and how many huge blocks there are, of how many bytes."""
-        found = [ClassRow(size, one_slot=size > MEDIUM_MAX) for size in self.sizes]
+        found = [ClassRow(size) for size in self.sizes]
         blocks = bytes_ = 0
         for row, run in self.walk_runs():
             if int(run["state"]) != 1 or int(run["head"]) != row:
@@ -1106,22 +1105,29 @@ class OneLockHeap:
     def granules_of(span: View) -> int:
         return -(-int(span["slot_bytes"]) * int(span["slots"]) // GRANULE)
 
+    def span_at(self, region: View, granule: int) -> View:
+        span = region["spans"][granule]
+        proper = int(span["used"]) <= int(span["carved"]) <= int(span["slots"])
+        if not proper or granule + self.granules_of(span) > len(region["spans"]):
+            raise NoAnswerError(f"the notes of the span at {span.address:#x} are damaged")
+        return span
+
     def spans_of(self, region: View) -> Iterator[View]:
-        used, spans = int(region["used"]), region["spans"]
         granule = 1
-        while granule < len(spans):
+        while granule < len(region["spans"]):
             length = 1
-            if used >> granule & 1:
-                yield spans[granule]
-                length = max(1, self.granules_of(spans[granule]))
+            if int(region["used"]) >> granule & 1:
+                span = self.span_at(region, granule)
+                length = self.granules_of(span)
+                if length == 0:
+                    raise NoAnswerError(f"the notes of the span at {span.address:#x} are damaged")
+                yield span
             granule += length
 
     @staticmethod
     def add_span(rows: dict[int, ClassRow], span: View) -> None:
         size, slots, used, carved = (int(span[name]) for name in ("slot_bytes", "slots", "used", "carved"))
-        if size == 0 or not used <= carved <= slots:
-            raise NoAnswerError(f"the notes of the span at {span.address:#x} are damaged")
-        row = rows.setdefault(int(span["bin"]), ClassRow(size, one_slot=slots == 1))
+        row = rows.setdefault(int(span["bin"]), ClassRow(size))
         row.spans, row.slots, row.out = row.spans + 1, row.slots + slots, row.out + used
         row.free, row.unused = row.free + carved - used, row.unused + slots - carved
 
@@ -1169,7 +1175,7 @@ class OneLockHeap:
         in_use = bool(int(region["used"]) >> granule & 1)
         if granule and in_use:
             granule = self.first_of_run(region, granule)
-        span = region["spans"][granule]
+        span = self.span_at(region, granule)
         size, slots, carved = int(span["slot_bytes"]), int(span["slots"]), int(span["carved"])
         start = region.address + (granule << GRANULE_SHIFT)
         if granule == 0:
