@@ -326,9 +326,8 @@ class Trouble(unittest.TestCase):
             }
             for pattern, (at, changed) in changes.items():
                 with patched(core, at, changed):
-                    answers = gdb([PROGRAM, core], ["hz heap", "hz block live_small[0]"])
-                    self.one_line(answers[0], pattern)
-                    self.assertNotIn("a free", answers[1])
+                    for answer in gdb([PROGRAM, core], ["hz heap", "hz block live_small[0]"]):
+                        self.one_line(answer, pattern)
             with patched(core, lock, b"\1\0\0\0"):
                 heap, block = gdb([PROGRAM, core], ["hz heap", "hz block live_small[0]"])
                 self.assertRegex(heap, r"\n  thread \d+ \(LWP \d+\): inside of the heap, so figures may be off")
