@@ -20,7 +20,17 @@ class Hakozuna(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     options = {"lines": ["ANY"]}  # noqa: RUF012  # the recipe's own form
     default_options = {"lines": ""}  # noqa: RUF012
-    exports_sources = "CMakeLists.txt", "LICENSE", "hz", "cmake/*", "doc/man/*", "include/*", "package/*.in", "src/*"
+    exports_sources = (
+        "CMakeLists.txt",
+        "LICENSE",
+        "hz",
+        "cmake/*",
+        "doc/man/*",
+        "include/*",
+        "package/*.in",
+        "package/gdb/*",
+        "src/*",
+    )
     test_package_folder = "package/conan"
 
     def set_version(self) -> None:

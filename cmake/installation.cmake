@@ -15,6 +15,11 @@ install(TARGETS ${libraries} EXPORT hakozuna-targets
 install(EXPORT hakozuna-targets NAMESPACE hakozuna:: DESTINATION "${config_dir}" COMPONENT development)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/hakozuna" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         COMPONENT development)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  # Commands for gdb, which reads what our processes and their core files hold.
+  install(FILES "${PROJECT_SOURCE_DIR}/package/gdb/hakozuna-gdb.py" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/hakozuna"
+          COMPONENT development)
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/hakozuna"
         COMPONENT development)
 

@@ -4,6 +4,12 @@
 // stat`. Part of every library; alone in the direct one.
 #include "export/c_rules.hpp"
 
+namespace hz {
+// For who looks from outside (observe/) and for debuggers; nobody in the process reads it.
+extern const Layout description;
+HZ_DESCRIPTION constinit const Layout description = LayoutOf<ThisLine>::make(HZ_VERSION);
+}  // namespace hz
+
 using hz::ThisHeap;
 using hz::ThisLibrary;
 
@@ -34,9 +40,6 @@ HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
 }
 
 namespace {
-// For who looks from outside; nobody in the process reads it.
-HZ_DESCRIPTION constinit const hz::Layout description = hz::LayoutOf<hz::ThisLine>::make(HZ_VERSION);
-
 __attribute__((constructor)) void at_start() { ThisLibrary::at_load(); }
 __attribute__((destructor)) void at_end() { ThisLibrary::at_exit(); }
 }  // namespace

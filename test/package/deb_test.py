@@ -69,6 +69,7 @@ class Deb(PackageTest):
             "bash-completion/completions/hz",
             "zsh/vendor-completions/_hz",
             "fish/vendor_completions.d/hz.fish",
+            "hakozuna/hakozuna-gdb.py",
         ):
             self.assertGreater((self.root / "usr/share" / name).stat().st_size, 0)
 
