@@ -130,6 +130,7 @@ struct Huge {
     S::global.huge_blocks.fetch_add(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_add(granules << kGranuleShift, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
+    os::probe::span_acquired(at, granules << kGranuleShift);
   }
 
   // The block at another place; nullptr if there is none.
@@ -247,6 +248,7 @@ struct Huge {
     S::global.huge_blocks.fetch_sub(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanRetired, 1);
+    os::probe::span_retired(at, bytes);
   }
 };
 

@@ -19,6 +19,7 @@
 #include "base/units.hpp"
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
+#include "os/probe.hpp"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -57,7 +58,8 @@ void* map_wiped_on_fork() {
 
 bool purge(void* at, std::size_t bytes, Use) {
   const KeepErrno keep;
-  return madvise(at, bytes, MADV_DONTNEED) == 0;
+  if (madvise(at, bytes, MADV_DONTNEED) != 0) return false;
+  return probe::purge(address(at), bytes), true;
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
+#include "os/probe.hpp"
 
 // A place that is taken is refused by Linux since 4.17. Elsewhere the address is a hint, which is followed
 // where nothing else is.
@@ -73,12 +74,14 @@ void* map(std::size_t bytes, std::size_t alignment, Use use) {
 
 bool unmap(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  return munmap(at, bytes) == 0;
+  if (munmap(at, bytes) != 0) return false;
+  return probe::purge(address(at), bytes), true;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {
   const KeepErrno keep;
   if (mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
+  probe::purge(address(at), bytes);
   return advised(at, bytes), true;
 }
 
