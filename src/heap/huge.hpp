@@ -242,7 +242,8 @@ struct Huge {
     leave(t, address(block), usable_size(block));
     if (ours != 0) os::purge(block, ours);
   }
-  static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
+  // One copy: gold refuses the note of a probe (os/probe.hpp) in a copy that it drops.
+  HZ_SLOW static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
     gave(t, bytes, bytes);
     S::global.huge_blocks.fetch_sub(1, std::memory_order_relaxed);
