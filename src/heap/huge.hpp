@@ -124,7 +124,8 @@ struct Huge {
 
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
 
-  static void bind_block(Thread& t, std::uintptr_t at, std::size_t granules) {
+  // One copy of it, as of leave(): gold refuses the note of a probe (os/probe.hpp) in a copy that it drops.
+  HZ_SLOW static void bind_block(Thread& t, std::uintptr_t at, std::size_t granules) {
     Route::bind(S::global.route, at, kPage, kHugeBin, kNobody);
     took(t, granules << kGranuleShift);
     S::global.huge_blocks.fetch_add(1, std::memory_order_relaxed);
@@ -242,7 +243,6 @@ struct Huge {
     leave(t, address(block), usable_size(block));
     if (ours != 0) os::purge(block, ours);
   }
-  // One copy: gold refuses the note of a probe (os/probe.hpp) in a copy that it drops.
   HZ_SLOW static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
     gave(t, bytes, bytes);

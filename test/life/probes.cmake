@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a debugger sees at the probes (doc/observe.md), for every line. Included by CMakeLists.txt where there are drop-in
-# libraries and programs run here by themselves: an emulator cannot be traced.
+# What a debugger sees at the probes (doc/observe.md), for every line. Included by CMakeLists.txt where there are
+# drop-in libraries and programs run here by themselves: an emulator cannot be traced.
 add_executable(life_probed probed.c)
 hz_test_options(life_probed)
 target_link_libraries(life_probed PRIVATE ${CMAKE_DL_LIBS})

@@ -81,7 +81,8 @@ def faults(hits, said, line):
             yield f"{name} was met {len(hits.get(name, []))} times, the heap counted {count}"
 
     class_bytes, blocks = said["small"][0]
-    came, went = (sum(slots for size, slots in hits.get(name, []) if size == class_bytes) for name in ("refill", "flush"))
+    moves = (hits.get(name, []) for name in ("refill", "flush"))
+    came, went = (sum(slots for size, slots in events if size == class_bytes) for events in moves)
     if line == "hz7":  # no thread has slots of its own
         if "refill" in hits or "flush" in hits:
             yield "hz7 caches nothing, and tells of refill or flush"
@@ -94,7 +95,8 @@ def faults(hits, said, line):
         was_served, size = said[word][0]
         if was_served != served:
             yield f"the block beyond the {word} limit: {was_served}"
-        if not any(limit == which and size <= more <= size + 8 * MIB for limit, more in hits.get("limit", [])):
+        most = size + size // 16 + 8 * MIB  # with what is written down about it
+        if not any(limit == which and size <= more <= most for limit, more in hits.get("limit", [])):
             yield f"limit does not tell of {size} bytes beyond the {word} limit: {hits.get('limit')}"
     if any(limit not in (SOFT, HARD) for limit, _ in hits.get("limit", [])):
         yield f"limit: {hits['limit']}"
