@@ -52,7 +52,7 @@ namespace hz::os::probe {
 HZ_INLINE void refill(std::size_t slot_bytes, std::size_t slots) { HZ_PROBE("refill", slot_bytes, slots); }
 HZ_INLINE void flush(std::size_t slot_bytes, std::size_t slots) { HZ_PROBE("flush", slot_bytes, slots); }
 
-// Memory for slots of one size or for one huge block came into use, or is free again; it has its pages still.
+// Memory for slots of one size or for one huge block came into use, or is free again.
 HZ_INLINE void span_acquired(std::uintptr_t at, std::size_t bytes) { HZ_PROBE("span_acquired", at, bytes); }
 HZ_INLINE void span_retired(std::uintptr_t at, std::size_t bytes) { HZ_PROBE("span_retired", at, bytes); }
 

@@ -32,11 +32,18 @@ def skip(reason):
 def run(program, library):
     """What gdb saw, by probe, and the program's own lines, by their first word."""
     settings = [f"set environment {name} {value}" for name, value in {**ENVIRONMENT, "LD_PRELOAD": library}.items()]
-    commands = ["set startup-with-shell off", "set breakpoint pending on", "set debuginfod enabled off", "set width 0",
-                *settings, f"source {Path(__file__).with_name('probes_in_gdb.py')}"]
+    commands = [
+        "set startup-with-shell off",
+        "set breakpoint pending on",
+        "set debuginfod enabled off",
+        "set width 0",
+        *settings,
+        f"source {Path(__file__).with_name('probes_in_gdb.py')}",
+    ]
     arguments = [part for command in commands for part in ("-ex", command)]
-    done = subprocess.run(["gdb", "-nx", "-q", "-batch", *arguments, program], check=False, capture_output=True,
-                          text=True, timeout=120)
+    done = subprocess.run(
+        ["gdb", "-nx", "-q", "-batch", *arguments, program], check=False, capture_output=True, text=True, timeout=120
+    )
     if "Operation not permitted" in done.stderr:
         skip("no program may be traced here")
     lines = done.stdout.splitlines()
@@ -75,7 +82,7 @@ def faults(hits, said, line):
         found = sum(size >= 8 * MIB for _, size in events)
         if found != huge:
             yield f"{name} tells of {found} huge blocks, there were {huge}"
-    counted = dict(zip(("span_acquired", "span_retired"), said["spans"][0]))
+    counted = dict(zip(("span_acquired", "span_retired"), said["spans"][0], strict=True))
     for name, count in counted.items():
         if len(hits.get(name, [])) != count:
             yield f"{name} was met {len(hits.get(name, []))} times, the heap counted {count}"
