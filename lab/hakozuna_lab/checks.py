@@ -127,6 +127,9 @@ MUSL_TWICE = r"|".join(
         r"^stress\.[^.]+\.preload\.(ForkStorm|ControlGroup)",
     )
 )
+# What a debugger sees at the probes, which stand in the same places whoever compiled them: of the line with boxes that
+# most people have, and of the one without.
+PROBED = r"^life\.hz(3|3-fast|4|5|6|8)\.preload\.probes$"
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
 ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
 FULL = (
@@ -136,7 +139,7 @@ FULL = (
         folders=("unit", "contract", "surface", "death", "golden", "package", "returns", "life"),
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
-        without=f"{SHOWN_ELSEWHERE}|{ONCE}",
+        without=f"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}",
     ),
     Lane(
         "arm64",

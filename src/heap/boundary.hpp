@@ -98,7 +98,7 @@ struct Boundary {
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
     Bundle bundle = Bundle::of(slot);  // this thread caches nothing of the class
-    t.gave(bin_size(bin));
+    t.gave(bin, 1);
     Transfer::put(t, bin, bundle);
     Spans::purge_if_due(t);
   }
@@ -184,7 +184,7 @@ struct Boundary {
     if constexpr (FrontOfMagazines<Front>) {
       auto* full = Transfer::take_magazine(t, bin);
       if (full == nullptr || full->count == 0) return Exchange::give_empty(full), false;
-      t.took(full->count * bin_size(bin));
+      t.took(bin, full->count);
       Exchange::give_empty(Front::exchange(t.front, bin, full));
       return true;
     }
@@ -195,7 +195,7 @@ struct Boundary {
       auto* empty = exchanges(t, bin) ? Exchange::take_empty() : nullptr;
       if (empty == nullptr) return false;
       auto* full = Front::exchange(t.front, bin, empty);
-      if (full != nullptr) t.gave(full->count * bin_size(bin));
+      if (full != nullptr) t.gave(bin, full->count);
       Transfer::put_magazine(t, bin, full);
       return true;
     }
@@ -204,7 +204,7 @@ struct Boundary {
 
   static void flush_to_span(Thread& t, Bin bin, void* slot) {
     Bundle bundle = Bundle::of(slot);
-    t.gave(bin_size(bin));
+    t.gave(bin, 1);
     Spans::check_marks(t, bin, bundle);
     Spans::put_back(t, bin, bundle);
     Transfer::trim(t);
@@ -214,7 +214,7 @@ struct Boundary {
   // First slot to the caller, the rest into the bin; nullptr if there is none.
   static void* stock(Thread& t, Bin bin, const Bundle& bundle) {
     if (bundle.count == 0) return nullptr;
-    t.took(bundle.count * bin_size(bin));
+    t.took(bin, bundle.count);
     Front::fill(t.front, bin, bundle);
     return popped(t, bin);
   }
@@ -261,7 +261,7 @@ struct Boundary {
       bundle.push(slot);
     }
     Spans::move(bin, bundle, Phase::kLocalFree);
-    t.took(taken.slots * bin_size(bin));
+    t.took(bin, taken.slots);
     if (bundle.count != 0) Front::fill(t.front, bin, bundle);
     void* slot = carved.next();
     if (HZ_UNLIKELY(!Spans::move(bin, slot, Phase::kLocalFree))) return popped(t, bin);
@@ -315,8 +315,10 @@ struct Boundary {
     if (run.at == 0) return {};
     if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
     const Taken taken = Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed, at_once(want));
-    Retain::span_used(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
+    const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
+    Retain::span_used(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
+    os::probe::span_acquired(run.at, bytes);
     if (Policy::watches()) Policy::span_acquired(bin);
     return taken;
   }

@@ -124,12 +124,14 @@ struct Huge {
 
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
 
-  static void bind_block(Thread& t, std::uintptr_t at, std::size_t granules) {
+  // One copy of it, as of leave(): gold refuses the note of a probe (os/probe.hpp) in a copy that it drops.
+  HZ_SLOW static void bind_block(Thread& t, std::uintptr_t at, std::size_t granules) {
     Route::bind(S::global.route, at, kPage, kHugeBin, kNobody);
     took(t, granules << kGranuleShift);
     S::global.huge_blocks.fetch_add(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_add(granules << kGranuleShift, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanAcquired, 1);
+    os::probe::span_acquired(at, granules << kGranuleShift);
   }
 
   // The block at another place; nullptr if there is none.
@@ -241,12 +243,13 @@ struct Huge {
     leave(t, address(block), usable_size(block));
     if (ours != 0) os::purge(block, ours);
   }
-  static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
+  HZ_SLOW static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
     gave(t, bytes, bytes);
     S::global.huge_blocks.fetch_sub(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanRetired, 1);
+    os::probe::span_retired(at, bytes);
   }
 };
 

@@ -64,6 +64,9 @@ bool set_on_invalid(Options& o, std::string_view value) {
   return choose(value, {"abort", "report"}, o.report_only);
 }
 bool set_background(Options& o, std::string_view value) { return choose(value, {"0", "1"}, o.background); }
+bool set_name_mappings(Options& o, std::string_view value) {
+  return choose(value, {"0", "1"}, o.name_mappings);
+}
 bool set_huge_pages(Options& o, std::string_view value) {
   return choose(value, {"auto", "never", "always"}, o.huge_pages);
 }
@@ -196,7 +199,7 @@ HZ_COLD void Options::warn_of_preset(const char* line) const {
   message.text("hz: warning: line ").text(line).text(" has no preset ").text(preset).text("\n").send();
 }
 
-constexpr Options::Knob Options::kKnobs[18] = {
+constexpr Options::Knob Options::kKnobs[19] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "where the statistics line goes instead of stderr", set_stats_file},
@@ -214,6 +217,8 @@ constexpr Options::Knob Options::kKnobs[18] = {
     {"thp", "HZ_THP", "auto, never, always",
      "whether the program's memory may lie on transparent huge pages; auto: as the system says",
      set_huge_pages},
+    {"name_mappings", "HZ_NAME_MAPPINGS", "0, 1",
+     "whether mappings are named, so that other tools can tell which are the heap's", set_name_mappings},
     {"preset", "HZ_PRESET", "a name on the line's page", "a set of values that the line offers", set_preset},
     {"policy", "HZ_POLICY", "frozen, observe, learn",
      "whether the heap watches which sizes the program asks for, and gives those that waste much a class",

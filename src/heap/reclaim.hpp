@@ -26,7 +26,7 @@ struct Reclaim {
     Bundle bundle = Front::drain(t.front, bin, n);
     const unsigned count = bundle.count;
     if (count == 0) return false;
-    t.gave(count * bin_size(bin));
+    t.gave(bin, count);
     Spans::check_marks(t, bin, bundle);
     if (to_spans) {
       Spans::put_back(t, bin, bundle);
@@ -43,7 +43,7 @@ struct Reclaim {
     Parcel<Bundle> parcel;
     while (outbox.next(parcel)) {
       const std::size_t size = bin_size(parcel.bin);
-      t.gave(parcel.slots.count * size);
+      t.gave(parcel.bin, parcel.slots.count);
       Spans::check_marks(t, parcel.bin, parcel.slots);
       // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever
       // wants it.

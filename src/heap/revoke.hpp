@@ -91,7 +91,7 @@ struct Revocation {
     if constexpr (FrontOfMagazines<Front>) {
       auto* const spare = Front::take_spare(t.front, bin);
       if (spare == nullptr) return;
-      t.taken_back += spare->count * bin_size(bin);
+      t.lost(bin, spare->count);
       Spans::put_back(t, bin, {spare->slots, spare->count});
       Line::Exchange::give_empty(spare);
     }
@@ -100,7 +100,7 @@ struct Revocation {
   static void put_back_detached(Thread& t, Bin bin, typename Front::List list) {
     const typename Front::Bundle slots = contents(t, bin, list);
     if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
-      t.taken_back += slots.count * bin_size(bin);
+      t.lost(bin, slots.count);
       Spans::put_back(t, bin, slots);
     } else if (!Front::keep_unresolved(t.front, bin, list)) {
       Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be unresolved

@@ -111,8 +111,10 @@ struct SpanReturn {
     if (const void* slot = Guard::retire(span, bin)) Faults<Line>::note(Fault::kDoubleFree, slot, bin);
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
     Source::release(S::global.source, span, false);
-    Retain::span_retired(t.retain, std::size_t{bin_granules(bin)} << kGranuleShift);
+    const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
+    Retain::span_retired(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanRetired, 1);
+    os::probe::span_retired(span, bytes);
     if (Policy::watches()) Policy::span_retired(bin);
   }
 

@@ -39,6 +39,7 @@ struct Start {
     if (g.open.load(std::memory_order_relaxed)) return true;
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
+    os::name_mappings(options.name_mappings);
     os::Lock::know_processors(os::usable_cpus());
     if (options.background) os::prepare_barrier();
     if (void* page = os::map_wiped_on_fork()) {

@@ -28,6 +28,7 @@
 #include "box/source/contract.hpp"
 #include "heap/owners.hpp"
 #include "os/lock.hpp"
+#include "os/probe.hpp"
 
 namespace hz {
 
@@ -179,11 +180,23 @@ struct State {
     Thread* previous = nullptr;
     Thread* closed = nullptr;  // while counting: its own `empty`, for each operation writes there
 
-    void took(std::size_t bytes) {
+    // Slots came to the thread from elsewhere; or left it; or were taken from it, by who does not write its
+    // books.
+    void took(Bin bin, std::size_t slots) {
+      const std::size_t bytes = slots * bin_size(bin);
       taken += static_cast<std::ptrdiff_t>(bytes);
       lately.took(bytes, taken);
+      os::probe::refill(bin_size(bin), slots);
+    }
+    void gave(Bin bin, std::size_t slots) {
+      gave(slots * bin_size(bin));
+      os::probe::flush(bin_size(bin), slots);
     }
     void gave(std::size_t bytes) { taken -= static_cast<std::ptrdiff_t>(bytes); }
+    void lost(Bin bin, std::size_t slots) {
+      taken_back += slots * bin_size(bin);
+      os::probe::flush(bin_size(bin), slots);
+    }
   };
   static_assert(sizeof(Thread) <= Line::kThreadBytes, "the line promises to keep a thread's state small");
 

@@ -51,10 +51,11 @@ bool is_mapped(void* at, std::size_t bytes) {
   return msync(at, bytes, MS_ASYNC) == 0;
 }
 
-// What macOS has not: a say about huge pages, pages that move, pages that are wiped in a child, a barrier on
-// all threads.
+// What macOS has not: a say about huge pages, names of mappings, pages that move, pages that are wiped in a
+// child, a barrier on all threads.
 void prefer_huge_pages(HugePages) {}
-void* advised(void* at, std::size_t) { return at; }
+void name_mappings(bool) {}
+void* advised(void* at, std::size_t, Use) { return at; }
 bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
 void* map_wiped_on_fork() { return nullptr; }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -19,9 +20,15 @@
 #include "base/units.hpp"
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
+#include "os/posix.hpp"
+#include "os/probe.hpp"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
+#endif
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
 #endif
 
 namespace hz::os {
@@ -29,14 +36,27 @@ namespace {
 
 constinit HugePages huge_pages =
     HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
+constinit std::atomic<bool> named{false};
+
+// Neighbours of one name are one mapping, as they are without: what is mapped beside what has its name
+// already has none for the moment of two calls. Linux has it since 5.17, where it was built with it; else it
+// says EINVAL.
+void name(void* at, std::size_t bytes, Use use) {
+  const char* const name = use == Use::kBlocks ? "hakozuna" : "hakozuna tables";
+  if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, bytes, name) != 0 && errno != ENOMEM)
+    named.store(false, std::memory_order_relaxed);
+}
 
 }  // namespace
+
+void name_mappings(bool wanted) { named.store(wanted, std::memory_order_relaxed); }
 
 void prefer_huge_pages(HugePages choice) { huge_pages = choice; }
 
 // All of the range alike, or pieces of it could not become one mapping again.
-void* advised(void* at, std::size_t bytes) {
-  if (huge_pages != HugePages::kAsTheSystemSays)
+void* advised(void* at, std::size_t bytes, Use use) {
+  if (named.load(std::memory_order_relaxed)) name(at, bytes, use);
+  if (use == Use::kBlocks && huge_pages != HugePages::kAsTheSystemSays)
     madvise(at, bytes, huge_pages == HugePages::kAlways ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   return at;
 }
@@ -57,7 +77,8 @@ void* map_wiped_on_fork() {
 
 bool purge(void* at, std::size_t bytes, Use) {
   const KeepErrno keep;
-  return madvise(at, bytes, MADV_DONTNEED) == 0;
+  if (madvise(at, bytes, MADV_DONTNEED) != 0) return false;
+  return probe::purge(address(at), bytes), true;
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {

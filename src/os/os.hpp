@@ -23,6 +23,9 @@ enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
 bool may_have(void* at);
 Placed extend(void* at, std::size_t bytes, Use use = Use::kBlocks);  // map space exactly there, or not at all
 void prefer_huge_pages(HugePages choice);  // for blocks: of what is reserved, extended, remapped from now on
+// Whether what is mapped from now on is to have a name where the system shows one: "hakozuna", or
+// "hakozuna tables". A system call each; a kernel that refuses is asked once.
+void name_mappings(bool named);
 void* map(std::size_t bytes, std::size_t alignment, Use use = Use::kTables);  // usable at once
 bool forbid_huge_pages(void* at, std::size_t bytes);  // for metadata; true also where there are none
 bool unmap(void* at, std::size_t bytes);

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 
+#include "os/os.hpp"
+
 namespace hz::os {
 
 class KeepErrno {
@@ -34,9 +36,9 @@ class NoCancel {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// The system's part: what it is told of memory for blocks, which is answered; and a name that other tools
-// show.
-void* advised(void* at, std::size_t bytes);
+// The system's part: what it is told of memory that was just mapped, which is answered; and a name that other
+// tools show.
+void* advised(void* at, std::size_t bytes, Use use);
 void name_this_thread(const char* name);
 
 }  // namespace hz::os

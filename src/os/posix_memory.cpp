@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
+#include "os/probe.hpp"
 
 // A place that is taken is refused by Linux since 4.17. Elsewhere the address is a hint, which is followed
 // where nothing else is.
@@ -37,7 +38,7 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
 void* reserve(std::size_t bytes, std::size_t alignment) {
   const KeepErrno keep;
   void* range = map_aligned(bytes, alignment, PROT_NONE);
-  return range == nullptr ? nullptr : advised(range, bytes);
+  return range == nullptr ? nullptr : advised(range, bytes, Use::kBlocks);
 }
 
 bool commit(void* at, std::size_t bytes) {
@@ -61,25 +62,27 @@ Placed extend(void* at, std::size_t bytes, Use use) {
     munmap(got, bytes);
     return Placed::kTaken;
   }
-  if (use == Use::kBlocks) advised(at, bytes);
+  advised(at, bytes, use);
   return Placed::kHere;
 }
 
 void* map(std::size_t bytes, std::size_t alignment, Use use) {
   const KeepErrno keep;
   void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
-  return at == nullptr || use != Use::kBlocks ? at : advised(at, bytes);
+  return at == nullptr ? nullptr : advised(at, bytes, use);
 }
 
 bool unmap(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  return munmap(at, bytes) == 0;
+  if (munmap(at, bytes) != 0) return false;
+  return probe::purge(address(at), bytes), true;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {
   const KeepErrno keep;
   if (mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
-  return advised(at, bytes), true;
+  probe::purge(address(at), bytes);
+  return advised(at, bytes, Use::kBlocks), true;
 }
 
 }  // namespace hz::os

@@ -137,8 +137,9 @@ bool is_mapped(void* at, std::size_t bytes) {
 
 bool remap_fresh(void* at, std::size_t bytes) { return purge(at, bytes); }
 
-// What Windows has not: large pages without a privilege, pages that move, forks.
+// What Windows has not: large pages without a privilege, names of mappings, pages that move, forks.
 void prefer_huge_pages(HugePages) {}
+void name_mappings(bool) {}
 bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
 void* map_wiped_on_fork() { return nullptr; }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -165,6 +166,39 @@ const Scene none_left("NoneLeft", [] {
   std::printf("refused: %u\n", refused);
 });
 TEST(Mappings, NoneLeft) { ExpectScene("NoneLeft", 0); }
+
+const Scene named("Named", [] {
+  Walk walk(1, 60);
+  for (int step = 0; step < 300; ++step) walk.Step();
+  std::size_t all = 0, blocks = 0, tables = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line); ++all) {
+    blocks += line.find("[anon:hakozuna]") != std::string::npos ? 1U : 0U;
+    tables += line.find("[anon:hakozuna tables]") != std::string::npos ? 1U : 0U;
+  }
+  std::printf("%zu %zu %zu", all, blocks, tables);
+});
+
+bool KernelHasNames() {
+  void* page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool has = prctl(0x53564d41, 0, page, 4096, "test") == 0;  // PR_SET_VMA
+  munmap(page, 4096);
+  return has;
+}
+
+// On request; and names do not make them more.
+TEST(Mappings, AreNamed) {
+  std::size_t all = 0, blocks = 0, tables = 0, unnamed = 0, none = 0;
+  const ChildResult with = RunScene("Named", {{"HZ_NAME_MAPPINGS", "1"}}), without = RunScene("Named");
+  EXPECT_EQ("", with.err + without.err);
+  ASSERT_EQ(3, std::sscanf(with.out.c_str(), "%zu %zu %zu", &all, &blocks, &tables)) << with.out;
+  ASSERT_EQ(2, std::sscanf(without.out.c_str(), "%zu %zu", &unnamed, &none)) << without.out;
+  EXPECT_EQ(0U, none) << "nobody asked";
+  EXPECT_LE(all, unnamed + 4);
+  if (!KernelHasNames()) GTEST_SKIP() << "this kernel names none (CONFIG_ANON_VMA_NAME)";
+  EXPECT_NE(0U, blocks);
+  EXPECT_NE(0U, tables);
+}
 
 }  // namespace
 }  // namespace hz_test

@@ -420,6 +420,14 @@ TEST(Restrictions, WithoutBackground) {
   ExpectServed(Restricted(ForMemory() + kOwn, {{"HZ_BACKGROUND", "0"}, {"HZ_THREAD_CACHE", "4K"}}));
 }
 
+// Where the kernel has names; a kernel that has none was asked at the start.
+TEST(Restrictions, NamedMappings) {
+  ExpectServed(RunScene("Bites", {{"HZ_TEST_CALLS", ForMemory() + "prctl " + kOwn},
+                                  {"HZ_TEST_FORBIDDEN", "lseek"},
+                                  {"HZ_BACKGROUND", "0"},
+                                  {"HZ_NAME_MAPPINGS", "1"}}));
+}
+
 TEST(Restrictions, APurgerThatRunsAlready) {
   if (IsTiny()) GTEST_SKIP() << "it has no purger";
   ExpectServed(Restricted(ForMemory() + ForThePurger() + kOwn, {{"HZ_TEST_PURGER", "before"}}));

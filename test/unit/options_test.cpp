@@ -136,6 +136,9 @@ TEST_F(OptionsTest, EveryVariable) {
   EXPECT_FALSE(Read("HZ_ON_INVALID", "abort").report_only);
   EXPECT_FALSE(Read("HZ_BACKGROUND", "0").background);
   EXPECT_TRUE(Read("HZ_BACKGROUND", "1").background);
+  EXPECT_FALSE(Read().name_mappings);
+  EXPECT_TRUE(Read("HZ_NAME_MAPPINGS", "1").name_mappings);
+  EXPECT_FALSE(Read("HZ_NAME_MAPPINGS", "0").name_mappings);
   EXPECT_EQ(1u, Read("HZ_THREAD_CACHE", "1").thread_cache);
   EXPECT_EQ(std::size_t{1} << 32, Read("HZ_THREAD_CACHE", "4294967296").thread_cache);
   EXPECT_EQ(100u, Read("HZ_RETAIN", "100").retain);

@@ -4,6 +4,7 @@
 #include "box/guard/report.hpp"
 
 #include "os/message.hpp"
+#include "os/probe.hpp"
 
 namespace hz {
 namespace {
@@ -24,6 +25,7 @@ const char* name(Fault fault) {
 }  // namespace
 
 HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line) {
+  os::probe::fault(static_cast<unsigned>(fault), address(at));
   const bool fatal = is_fatal(fault);
   os::Message message;
   message.text(fatal ? "hz: fatal: " : "hz: error: ")

@@ -23,6 +23,7 @@
 #include "box/source/run_table.hpp"
 #include "box/source/side_tables.hpp"
 #include "os/lock.hpp"
+#include "os/probe.hpp"
 
 namespace hz {
 
@@ -226,14 +227,19 @@ struct Arena {
     if (HZ_LIKELY(next <= r.soft)) return Room::kEnough;
     const std::size_t credit = demand.instead_of << kGranuleShift;
     const std::size_t hard = r.hard > MemoryLimits::kNone - credit ? MemoryLimits::kNone : r.hard + credit;
-    if (next - dirty_bytes(g) - (g.leaving << kGranuleShift) > hard) return Room::kNone;
+    if (next - dirty_bytes(g) - (g.leaving << kGranuleShift) > hard)
+      return refused(os::probe::Limit::kHard, more);
     // Past the soft limit growth is paid with free pages, byte for byte; past the hard one with all that it
     // takes.
     const bool unpaid = next > hard ? demand.paid != kUnpayable : next > r.soft && demand.paid < more;
     if (unpaid && dirty_bytes(g) != 0) return Room::kAfterPurge;
-    if (next > hard) return g.leaving != 0 ? Room::kWhenOthersPurged : Room::kNone;
+    if (next > hard) return g.leaving != 0 ? Room::kWhenOthersPurged : refused(os::probe::Limit::kHard, more);
     if (demand.force || !r.recall_due(next)) return Room::kEnough;
     r.recalled(held(g));
+    return refused(os::probe::Limit::kSoft, more);
+  }
+  static Room refused(os::probe::Limit limit, std::size_t more) {
+    os::probe::limit(limit, more);
     return Room::kNone;
   }
   // What room there is for has to be looked for again afterwards: the lock was open. False: there is none.

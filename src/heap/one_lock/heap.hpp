@@ -195,6 +195,7 @@ struct Heap {
     if (is_open.load(std::memory_order_relaxed)) return false;
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
+    os::name_mappings(options.name_mappings);
     os::Lock::know_processors(os::usable_cpus());
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     if (options.report_only)

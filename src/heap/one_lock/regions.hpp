@@ -17,6 +17,7 @@
 #include "box/source/memory_limits.hpp"
 #include "heap/one_lock/region.hpp"
 #include "os/lock.hpp"
+#include "os/probe.hpp"
 
 namespace hz::one_lock {
 
@@ -32,11 +33,9 @@ struct Regions {
     // The lock is open during `work`, which the system does.
     template <class Work>
     auto meanwhile(Work work) {
-      ++at_work;
-      open();
+      begin_work();
       const auto result = work();
-      close();
-      --at_work;
+      end_work();
       return result;
     }
     void give_way() {
@@ -46,6 +45,15 @@ struct Regions {
     }
 
    private:
+    // Functions of their own, as slot_size is.
+    HZ_SLOW static void begin_work() {
+      ++at_work;
+      open();
+    }
+    HZ_SLOW static void end_work() {
+      close();
+      --at_work;
+    }
     static void close() {
       if (HZ_LIKELY(!forking)) lock.lock();
     }
@@ -121,8 +129,8 @@ struct Regions {
   // by far. `alignment` is a power of two.
   static void* take_huge(Hold& hold, std::size_t size, std::size_t alignment) {
     const std::size_t offset = alignment < kGranule ? kGranule : alignment < kRegion ? alignment : kRegion;
-    const std::size_t bytes = offset + usable(size);
-    if (held_bytes() + bytes > limits.soft) pay(hold, held_bytes() + bytes);
+    const std::size_t usable_bytes = usable(size), bytes = offset + usable_bytes;
+    if (held_bytes() + bytes > limits.soft) pay(hold, held_bytes() + bytes, bytes);
     for (unsigned rounds = 0;;) {
       void* start = nullptr;
       if (held_bytes() + bytes <= limits.hard) {
@@ -132,10 +140,13 @@ struct Regions {
             mark(address(start) + kRegion, regions_in(bytes) - 1, Kind::kHugeRest)) {
           ++huge_blocks;
           ++begun;
-          huge_live += usable(size);
-          return pointer((::new (start) Huge{address(start) + offset, usable(size), bytes})->block);
+          os::probe::span_acquired(address(start), bytes);
+          huge_live += usable_bytes;
+          return pointer((::new (start) Huge{address(start) + offset, usable_bytes, bytes})->block);
         }
         huge_bytes -= bytes;
+      } else {
+        os::probe::limit(os::probe::Limit::kHard, bytes);
       }
       if (start != nullptr) {  // no memory for the table
         mark(address(start), regions_in(bytes), Kind::kGone);
@@ -153,6 +164,7 @@ struct Regions {
     huge_live -= notes->usable;
     --huge_blocks;
     ++ended;
+    os::probe::span_retired(address(notes), bytes);
     // Where a mapping would have to be split and there are too many, at least the pages go.
     hold.meanwhile([&] { return os::unmap(notes, bytes) || os::purge(notes, bytes); });
   }
@@ -280,6 +292,7 @@ struct Regions {
 
   static bool begin_span(Hold& hold, Bin bin, std::size_t multiple) {
     const unsigned count = static_cast<unsigned>((slot_size(bin) + kGranule - 1) >> kGranuleShift);
+    const std::size_t bytes = std::size_t{count} << kGranuleShift;
     unsigned rounds = 0;
     for (bool paid = false; with_free_slots[bin].alone();) {  // else another thread freed one meanwhile
       Region* region = with_free(count, multiple);
@@ -288,13 +301,15 @@ struct Regions {
       const std::uint64_t clean = region == nullptr ? run : run & ~region->dirty;
       const std::size_t next = held_bytes() + bytes_of(clean);
       if (clean != 0 && next > limits.soft && !paid) {
-        pay(hold, next);
+        pay(hold, next, bytes);
         paid = true;
       } else if (clean != 0 && next > limits.hard) {
+        os::probe::limit(os::probe::Limit::kHard, bytes);
         if (!gave_way(hold, rounds)) return false;
       } else if (region != nullptr) {
         use(*region, run);
         ++begun;
+        os::probe::span_acquired(address(region->at(first, 0)), bytes);
         ++empty_spans;
         region->begin(first, bin, clean == run).insert(with_free_slots[bin]);
       } else if (!map(hold) && !gave_way(hold, rounds)) {
@@ -307,7 +322,9 @@ struct Regions {
     span.remove();
     --empty_spans;
     ++ended;
-    release(region, Region::mask(region.number_of(span), Region::granules_of(span)), true);
+    const unsigned first = region.number_of(span), count = Region::granules_of(span);
+    os::probe::span_retired(address(region.at(first, 0)), std::size_t{count} << kGranuleShift);
+    release(region, Region::mask(first, count), true);
   }
   static Region* with_free(unsigned count, std::size_t multiple) {
     for (Link* list : {&with_dirty, &with_clean}) {
@@ -342,8 +359,9 @@ struct Regions {
 
   // --- from the system, and back
 
-  // Growth to `next` bytes, past the soft limit, is paid with free pages.
-  static void pay(Hold& hold, std::size_t next) {
+  // Growth to `next` bytes, by at most `more`, past the soft limit, is paid with free pages.
+  static void pay(Hold& hold, std::size_t next, std::size_t more) {
+    os::probe::limit(os::probe::Limit::kSoft, more);
     const std::size_t due = next - limits.soft;
     end_empty_spans();
     purge(hold, due < dirty_bytes ? dirty_bytes - due : 0);
