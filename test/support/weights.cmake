@@ -13,6 +13,7 @@ set(HZ_TEST_COSTS
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
   "^package\\.reproducible$" 10
+  "^darwin\\.build$" 10
   "PurgerAndFork" 15
   "^bench\\.lane$" 12
   "^returns\\." 10
@@ -28,6 +29,7 @@ set(HZ_TESTS_LEFT
   "^lab\\."
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
+  "^darwin\\."
   "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^package\\.(conan|crate|deb|macos|recipes|wheel)$"
   "^reject\\."
