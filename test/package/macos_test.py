@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries for macOS, as far as it goes without one: for both processors they are compiled by zig, and a program of C
-is linked with the direct API, for which every function that it needs of macOS must be there. Of the library that takes
-malloc's place the linked file is read: what it exports, what it needs, what runs when it is loaded. Nothing is run. Called
-by ctest with the lab's python, which has zig; twenty seconds."""
+"""The libraries for macOS, as far as it goes without one: for both processors they are compiled by zig, and a program
+of C is linked with the direct API, for which every function that it needs of macOS must be there. Of the library that
+takes malloc's place the linked file is read: what it exports, what it needs, what runs when it is loaded. Nothing is
+run. Called by ctest with the lab's python, which has zig; twenty seconds."""
 
 import re
 import struct
@@ -43,7 +43,7 @@ ZONE_CALLS = {
     "_malloc_zone_unregister",
 }
 MALLOC_FAMILY = re.compile(
-    r"^_(malloc|calloc|realloc|free|posix_memalign|aligned_alloc|valloc|strdup|__tlv_bootstrap|_tlv_\w+)$"
+    r"^_(malloc|calloc|realloc|free|posix_memalign|aligned_alloc|valloc|strdup|_tlv_bootstrap|_tlv_atexit)$"
 )
 
 
