@@ -27,6 +27,7 @@ __attribute__((constructor(101))) void before_all() {
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "support/capture.hpp"
 #include "support/ended.hpp"
@@ -132,12 +133,14 @@ TEST(TakeOver, LeavesBlocksToTheZoneThatGaveThem) {
 
 // Others could look at the list meanwhile.
 TEST(TakeOverLate, IsRefusedWithAReasonWhereThereAreThreads) {
+  const std::vector<malloc_zone_t*> zones = libmalloc::zones();
   libmalloc::begin({"nano", "scalable"});
   in_threads(1, [] {});
   hz_test::Capture capture;
   take_over();
   EXPECT_NE(capture.Text().find("hz: warning: loaded into a process that has threads"), std::string::npos);
   EXPECT_EQ(libmalloc::names(), (Names{"nano", "scalable"}));
+  libmalloc::zones() = zones;
 }
 
 // --- blocks
@@ -252,7 +255,7 @@ TEST(Foreign, AddressesHaveNoSize) {
   }
   EXPECT_TRUE(zone.claimed_address(&zone, block));
   libmalloc::free(&on_the_stack);
-  EXPECT_EQ(libmalloc::not_allocated, &on_the_stack);
+  EXPECT_EQ(std::exchange(libmalloc::not_allocated, nullptr), &on_the_stack);
   libmalloc::free(system);
   EXPECT_EQ(nano.bytes(system), 0u);
   libmalloc::free(block);
@@ -335,7 +338,8 @@ TEST(Threads, LeaveNothingBehind) {
   for (int round = 0; round < 100; ++round) in_threads(8, [] { libmalloc::free(libmalloc::malloc(100)); });
   EXPECT_EQ(states(), states_before);
   EXPECT_EQ(places(), places_before);
-  EXPECT_EQ(ThisLibrary::stats().bytes_metadata, metadata);
+  EXPECT_LT(ThisLibrary::stats().bytes_metadata,
+            metadata + hz::kMiB);  // some states stay for threads to come
 }
 
 // More than fit into the first part of the table.
@@ -391,7 +395,8 @@ TEST(ThreadsEnd, WithTheHeapInUseInEveryRoundOfDestructors) {
   for (int round = 0; round < 50; ++round) in_threads(8, ends_late);
   EXPECT_EQ(states(), states_before);
   EXPECT_EQ(places(), places_before);
-  EXPECT_EQ(ThisLibrary::stats().bytes_metadata, metadata);
+  EXPECT_LT(ThisLibrary::stats().bytes_metadata,
+            metadata + hz::kMiB);  // some states stay for threads to come
   EXPECT_EQ(libmalloc::not_allocated, nullptr);
 }
 
