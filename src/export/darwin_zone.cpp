@@ -4,14 +4,13 @@
 // serves malloc, calloc, realloc and their like, and by these operator new, from our heap. Called by
 // libmalloc; an allocation costs its call through the zone, a free first asks us whose the block is.
 //
-// Why a zone, and not functions that dyld puts in the place of malloc's (__DATA,__interpose): libmalloc's own
-// callers, which are bound to it, come by the zones, and a free asks each zone for its blocks. So those that
-// the system's zone gave before we were there, or gives to who asks for that zone by name, go back to it, and
-// no pointer has to be told from another by us.
+// Why a zone, and not functions that dyld puts in the place of malloc's (__DATA,__interpose): what libmalloc
+// calls itself, dyld does not replace, but it goes through the zones; and a free asks each zone whether the
+// block is its own. Blocks that the system's zone gave before we were there go back to it, and we need not
+// tell them from ours.
 //
-// libmalloc copies nothing and allocates nothing for this. The heap's own variables of each thread are not
-// thread_local (os/per_thread.hpp), or their first use would be a malloc; test/package/macos_test.py sees
-// that the library has none.
+// Nothing here may have thread_local variables: a thread's first use of them would be a malloc, which is us
+// (os/per_thread.hpp). test/package/macos_test.py sees that the library has none.
 #include <dlfcn.h>
 #include <mach/mach_init.h>
 #include <malloc/malloc.h>
@@ -35,10 +34,10 @@ namespace {
 
 namespace os = hz::os;
 
-// --- blocks; those that libmalloc gives back are such of which `size` said that they are ours, and whatever
-// the program says is
+// --- blocks
 
-// Of a free slot, too: its second free then comes to us, who can tell what is wrong with it.
+// 0: not ours, and libmalloc asks the next zone. A free slot has a size, too: so its second free comes to us,
+// and is reported for what it is.
 size_t size(malloc_zone_t*, const void* block) { return ThisHeap::bytes_at(block); }
 
 void* allocate(malloc_zone_t*, size_t bytes) { return ThisHeap::malloc(bytes); }
@@ -46,18 +45,18 @@ void* allocate_zeroed(malloc_zone_t*, size_t count, size_t bytes) { return ThisH
 void* allocate_aligned(malloc_zone_t*, size_t alignment, size_t bytes) {
   return hz::c_rules::aligned(alignment, bytes);
 }
-// <malloc/malloc.h> promises zeros.
+// The header of libmalloc promises zeros.
 void* allocate_pages(malloc_zone_t*, size_t bytes) {
   void* block = ThisHeap::aligned(os::page_bytes(), bytes);
   return block == nullptr ? nullptr : memset(block, 0, bytes);
 }
 void give_back(malloc_zone_t*, void* block) { ThisHeap::free(block); }
-// A size of 0 is a block here, where the C library's realloc has freed nothing yet.
+// macOS's realloc answers a size of 0 with a block of the least size.
 void* reallocate(malloc_zone_t*, void* block, size_t bytes) {
   return ThisHeap::realloc(block, bytes == 0 ? 1 : bytes);
 }
 
-// The default zone that programs see calls these without asking whether they are there.
+// libmalloc calls these without asking whether they are there, if a program names its default zone.
 unsigned allocate_some(malloc_zone_t*, size_t bytes, void** blocks, unsigned most) {
   unsigned count = 0;
   while (count < most && (blocks[count] = ThisHeap::malloc(bytes)) != nullptr) ++count;
