@@ -32,9 +32,11 @@ install(FILES "${PROJECT_BINARY_DIR}/hakozuna-config.cmake" "${PROJECT_BINARY_DI
 if(HZ_DROP_IN)
   # Relative to the file itself where possible, so that an installed tree may be moved.
   file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
-  install(FILES "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}>/libhakozuna.so"
-                "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}-static>/libhakozuna.a"
-          DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
+  set(default_names "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}>/libhakozuna${CMAKE_SHARED_LIBRARY_SUFFIX}")
+  if(TARGET hakozuna-${HZ_DEFAULT_LINE}-static)
+    list(APPEND default_names "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}-static>/libhakozuna.a")
+  endif()
+  install(FILES ${default_names} DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
   function(hz_install_pkg_config module line)
     configure_file(package/hakozuna.pc.in ${module}.pc @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
@@ -46,7 +48,8 @@ if(HZ_DROP_IN)
   endforeach()
 endif()
 
-if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN)
+# What hz does it does by the means of ELF.
+if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN AND NOT APPLE)
   # An installed hz reads there what it finds in the source tree otherwise: the place is relative to it, so that the tree
   # may be moved.
   set(facts_dir "${CMAKE_INSTALL_BINDIR}/../share/hakozuna")
@@ -73,8 +76,9 @@ if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN)
   endforeach()
 endif()
 
-# Last, so that every file is there. A project that we are a part of has a bill of its own to write.
-if(PROJECT_IS_TOP_LEVEL)
+# Last, so that every file is there. A project that we are a part of has a bill of its own to write. What the libraries
+# need on macOS it does not know.
+if(PROJECT_IS_TOP_LEVEL AND NOT APPLE)
   configure_file(package/sbom.cmake.in sbom.cmake @ONLY)
   install(SCRIPT "${PROJECT_BINARY_DIR}/sbom.cmake")
 endif()

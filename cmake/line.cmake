@@ -4,10 +4,11 @@
 #   hakozuna::<name>         libhakozuna-<name>.so        replaces malloc and operator new, and has hz_*; needs libc alone
 #   hakozuna::<name>-static  libhakozuna-<name>.a         the same, as one object: a program gets the whole surface or none
 #   hakozuna::<name>-direct  libhakozuna-<name>-direct.a  hz_* only, beside any other malloc
+# On macOS the first is a .dylib, and there is no second.
 # The targets behind these names, which are the same after installation, are called hakozuna-<name> and so on, so that
 # they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves only the last.
 # hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
-# hz_name_default(name): libhakozuna.so and libhakozuna.a, other names of that line's drop-in libraries.
+# hz_name_default(name): libhakozuna.so (.dylib) and libhakozuna.a, other names of that line's drop-in libraries.
 
 include(CheckCXXSymbolExists)
 
@@ -34,10 +35,12 @@ set(HZ_COMPILE_OPTIONS
   $<$<CXX_COMPILER_ID:Clang>:-ffile-compilation-dir=.>
 )
 
-# Archives without dates, users and modes, also where that is not what binutils were built to do.
-set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
-set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
-set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
+# Archives without dates, users and modes, also where that is not what binutils were built to do. macOS's ar knows no D.
+if(NOT APPLE)
+  set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
+endif()
 
 # A new_handler may throw, and a nothrow new must catch it: see the file.
 set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
@@ -52,6 +55,8 @@ if(WIN32)
   add_compile_definitions(_WIN32_WINNT=0x0A00)
 elseif(APPLE)
   set(HZ_OTHER_SYSTEMS "(linux|windows)")
+  # There malloc is libmalloc's, which is told of our heap.
+  set(HZ_DROP_IN_SOURCES "${HZ_SOURCE_DIR}/export/darwin_zone.cpp")
 else()
   set(HZ_OTHER_SYSTEMS "(darwin|windows)")
 endif()
@@ -61,6 +66,13 @@ endif()
 check_cxx_symbol_exists(__GLIBC__ features.h HZ_GLIBC)
 set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp)
 list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
+if(NOT APPLE)
+  file(GLOB HZ_DROP_IN_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
+  list(FILTER HZ_DROP_IN_SOURCES EXCLUDE REGEX "/export/(darwin[^/]*|direct\\.cpp)$")
+  if(NOT HZ_GLIBC)
+    list(REMOVE_ITEM HZ_DROP_IN_SOURCES ${HZ_GLIBC_SOURCES})
+  endif()
+endif()
 
 # The objects that the libraries of a line are made of.
 function(hz_add_objects target struct header)
@@ -84,13 +96,18 @@ endfunction()
 
 function(hz_add_shared target)
   add_library(${target} SHARED ${ARGN})
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  hz_finish_library(${target})
+  if(APPLE)
+    # As C: without the C++ library.
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    return()
+  endif()
   target_link_options(${target} PRIVATE
     -nodefaultlibs -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,-Bsymbolic-functions
     "-Wl,--version-script=${HZ_EXPORTS_MAP}")
   target_link_libraries(${target} PRIVATE -Wl,--as-needed -lc -lgcc)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${HZ_EXPORTS_MAP}")
-  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  hz_finish_library(${target})
 endfunction()
 
 # A linker takes from an archive only the members it misses. Half of the malloc family from us and half from libc
@@ -121,18 +138,15 @@ function(hz_add_line name struct header)
   hz_finish_library(${target}-direct)
 
   if(HZ_DROP_IN)
-    file(GLOB drop_in_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
-    list(REMOVE_ITEM drop_in_sources "${direct_source}")
-    if(NOT HZ_GLIBC)
-      list(REMOVE_ITEM drop_in_sources ${HZ_GLIBC_SOURCES})
-    endif()
-    hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${drop_in_sources})
+    hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${HZ_DROP_IN_SOURCES})
     target_compile_options(${target}-drop-in-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
     set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)
     hz_add_shared(${target} ${core} ${drop_in})
-    hz_add_static(${target}-static ${core} ${drop_in})
-    # Its command names files; make must be told who makes them.
-    add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
+    if(NOT APPLE)
+      hz_add_static(${target}-static ${core} ${drop_in})
+      # Its command names files; make must be told who makes them.
+      add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
+    endif()
   endif()
 endfunction()
 
@@ -165,6 +179,8 @@ endfunction()
 
 function(hz_name_default line)
   set(target hakozuna-${line})
-  hz_add_name(${target} $<TARGET_SONAME_FILE_NAME:${target}> libhakozuna.so)
-  hz_add_name(${target}-static $<TARGET_FILE_NAME:${target}-static> libhakozuna.a)
+  hz_add_name(${target} $<TARGET_SONAME_FILE_NAME:${target}> libhakozuna${CMAKE_SHARED_LIBRARY_SUFFIX})
+  if(TARGET ${target}-static)
+    hz_add_name(${target}-static $<TARGET_FILE_NAME:${target}-static> libhakozuna.a)
+  endif()
 endfunction()

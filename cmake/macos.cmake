@@ -12,3 +12,5 @@ set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 # Archives of another system's objects; the table of their names, which ranlib would write, is part of them then.
 set(CMAKE_C_ARCHIVE_CREATE "\"${HZ_ZIG}\" ar qcD <TARGET> <OBJECTS>")
 set(CMAKE_CXX_ARCHIVE_CREATE "\"${HZ_ZIG}\" ar qcD <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_FINISH "")
+set(CMAKE_CXX_ARCHIVE_FINISH "")

@@ -23,10 +23,10 @@ struct ExitCheck {
     if constexpr (!Line::Guard::kProves) {
       Forks<Line>::notice_process();
       if (!Start<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
-      if (S::tls.forking || S::tls.inside != 0) return;  // its locks are ours already
+      if (S::tls().forking || S::tls().inside != 0) return;  // its locks are ours already
       const typename Faults<Line>::Telling telling;
       for (unsigned i = 0; i < kPatience && !took_from_others(); ++i) os::give_way();
-      if (S::tls.heap != nullptr && S::tls.heap != &S::shared) look_at(*S::tls.heap);
+      if (S::tls().heap != nullptr && S::tls().heap != &S::shared) look_at(*S::tls().heap);
       look_at(S::shared);
     }
   }
@@ -43,7 +43,7 @@ struct ExitCheck {
     const typename S::TryHold list(S::global.threads_lock);
     if (!list.held) return false;
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
-      if (t != S::tls.heap) Revocation<Line>::revoke(*t);
+      if (t != S::tls().heap) Revocation<Line>::revoke(*t);
     }
     return true;
   }

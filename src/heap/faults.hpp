@@ -17,7 +17,7 @@ struct Faults {
 
   // With a lock held, during the life of a Telling.
   HZ_COLD static void note(Fault fault, const void* at, Bin bin) {
-    typename S::Local& mine = S::tls;
+    typename S::Local& mine = S::tls();
     if (mine.noted < S::kMostNoted) {
       mine.notes[mine.noted++] = std::uint64_t{static_cast<unsigned>(fault)} << kFaultShift |
                                  std::uint64_t{bin} << kBinShift | address(at);
@@ -31,9 +31,9 @@ struct Faults {
   // none.
   class Telling {
    public:
-    Telling() { ++S::tls.inside; }
+    Telling() { ++S::tls().inside; }
     ~Telling() {
-      if (--S::tls.inside == 0 && HZ_UNLIKELY(S::tls.noted != 0)) tell();
+      if (--S::tls().inside == 0 && HZ_UNLIKELY(S::tls().noted != 0)) tell();
     }
     Telling(const Telling&) = delete;
     Telling& operator=(const Telling&) = delete;
@@ -45,7 +45,7 @@ struct Faults {
 
   // The handler may come here again, or leave by a jump.
   HZ_COLD static void tell() {
-    typename S::Local& mine = S::tls;
+    typename S::Local& mine = S::tls();
     std::uint64_t notes[S::kMostNoted];
     const unsigned count = mine.noted;
     __builtin_memcpy(notes, mine.notes, sizeof notes);

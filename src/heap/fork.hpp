@@ -19,7 +19,7 @@ struct Forks {
   // On every way to a lock. A child of clone(2) or _Fork(3) finds out here that it is one: no hook was
   // called, and our purger, if it had one, may have been anywhere.
   HZ_INLINE static void notice_process() {
-    if (HZ_LIKELY(process_word().load(std::memory_order_relaxed) == kThisProcess) || S::tls.forking) return;
+    if (HZ_LIKELY(process_word().load(std::memory_order_relaxed) == kThisProcess) || S::tls().forking) return;
     cut_off();
   }
 
@@ -45,10 +45,10 @@ struct Forks {
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
     S::purger_state.lock.lock();
-    S::tls.forking = true;
+    S::tls().forking = true;
   }
   static void after_fork() {
-    S::tls.forking = false;
+    S::tls().forking = false;
     S::purger_state.lock.unlock();
     S::shared.lock.unlock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
@@ -76,7 +76,7 @@ struct Forks {
   static void leave_others_behind(typename S::Global& g) {
     for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
       next = t->next;
-      t != S::tls.heap ? leave_behind(g, *t) : T::number(*t);
+      t != S::tls().heap ? leave_behind(g, *t) : T::number(*t);
     }
   }
   // For a thread to come, or for trim.
@@ -113,7 +113,7 @@ struct Forks {
     for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
       next = t->next;
       const bool held = t->lock.reset();
-      if (t == S::tls.heap) {
+      if (t == S::tls().heap) {
         if (held) recover(*t);
       } else if (held) {
         T::delist(g, *t);  // at the boundary, or revoked at that moment: what it cached is lost

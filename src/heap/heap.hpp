@@ -158,6 +158,14 @@ struct Heap {
     const auto offset = static_cast<std::uint16_t>(address(at));
     return tag != 0 && (bin == kHugeBin ? offset == 0 : is_slot_start(bin, offset));
   }
+  // Bytes of what begins there, live or free; 0 where nothing of ours does. Reports nothing.
+  static std::size_t bytes_at(const void* at) {
+    if (!owns(at)) return 0;
+    const Bin bin = Route::bin(Route::find(S::global.route, address(at)));
+    if (bin != kHugeBin) return bin == 0 ? 0 : bin_size(bin);
+    Forks<Line>::notice_process();
+    return H::usable_size(at);
+  }
 
   // What a free would find wrong with it, as far as the line sees that at the free; reports nothing.
   static Fault check(const void* at) { return J::look(Route::find(S::global.route, address(at)), at).fault; }

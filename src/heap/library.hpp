@@ -27,7 +27,7 @@ struct Library {
     ExitCheck<Line>::run();
   }
   // Where the loader has not yet written the first contents of thread-local storage.
-  static void prepare_thread() { S::tls.fast.store(&S::empty, std::memory_order_relaxed); }
+  static void prepare_thread() { S::tls().fast.store(&S::empty, std::memory_order_relaxed); }
 
   // False where the heap does not observe, or names no file, or it cannot be written.
   static bool write_profile() {

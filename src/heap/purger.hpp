@@ -48,7 +48,7 @@ struct Purger {
 
   HZ_COLD static void start() {
     typename S::Global& g = S::global;
-    if (!Start<Line>::options.background || S::tls.forking || S::tls.heap == &S::shared) return;
+    if (!Start<Line>::options.background || S::tls().forking || S::tls().heap == &S::shared) return;
     if (os::milliseconds() < g.purger_not_before.load(std::memory_order_relaxed)) return;
     std::uint32_t expected = S::kNoPurger;
     // Acquire: pairs with ended().
@@ -61,7 +61,7 @@ struct Purger {
   }
 
   static void run() {
-    S::tls.heap = &S::shared;  // what the C library allocates for this thread
+    S::tls().heap = &S::shared;  // what the C library allocates for this thread
     bool barrier = os::barrier_on_all_threads();
     announce(true, barrier);
     unsigned quiet_ticks = 0;

@@ -33,11 +33,11 @@ struct Revocation {
 
   // Of all threads but the caller, which holds no lock; whether anything was taken.
   static bool revoke_others() {
-    if (S::tls.forking) return false;
+    if (S::tls().forking) return false;
     bool any = false;
     const typename Faults<Line>::Telling telling;
     const Hold list(S::global.threads_lock);
-    for (Thread* t = S::global.threads; t != nullptr; t = t->next) any |= t != S::tls.heap && revoke(*t);
+    for (Thread* t = S::global.threads; t != nullptr; t = t->next) any |= t != S::tls().heap && revoke(*t);
     return any;
   }
 

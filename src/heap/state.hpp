@@ -28,6 +28,7 @@
 #include "box/source/contract.hpp"
 #include "heap/owners.hpp"
 #include "os/lock.hpp"
+#include "os/per_thread.hpp"
 #include "os/probe.hpp"
 
 namespace hz {
@@ -248,12 +249,16 @@ struct State {
   static constexpr unsigned kMostNoted = 3;
 
   struct Local {
-    std::atomic<Thread*> fast;  // written by others, too
-    Thread* heap;
-    bool forking;  // between the fork hooks: this thread holds `threads_lock` and the lock of every thread
-    std::uint8_t inside;  // of so many scopes that take locks
-    std::uint8_t noted;
-    std::uint64_t notes[kMostNoted];  // see heap/faults.hpp
+    std::atomic<Thread*> fast{&empty};  // written by others, too
+    Thread* heap = nullptr;
+    bool forking = false;     // between the fork hooks: this thread holds every thread's lock, and the list's
+    std::uint8_t inside = 0;  // of so many scopes that take locks
+    std::uint8_t noted = 0;
+    std::uint64_t notes[kMostNoted] = {};  // see heap/faults.hpp
+
+    // For os::PerThread.
+    static constexpr Local late() { return {.heap = &shared}; }
+    bool is_over() const { return heap == nullptr || heap == &shared; }
   };
 
   static inline constinit Global global;
@@ -262,10 +267,10 @@ struct State {
   static inline constinit Thread shared;
   static inline constinit Thread purger_state;  // the purger's: it caches nothing
   static inline constinit typename Line::Front::Store shared_store{};
-  static inline constinit thread_local Local tls{&empty, nullptr, false, 0, 0, {}};
+  HZ_INLINE static Local& tls() { return os::PerThread<Local>::mine(); }
 
   // The state as the hot path sees it.
-  HZ_INLINE static Thread& fast() { return *tls.fast.load(std::memory_order_relaxed); }
+  HZ_INLINE static Thread& fast() { return *tls().fast.load(std::memory_order_relaxed); }
   // Lets the hot path of a living thread see its state, or nothing, so that each of its operations crosses.
   static void show(Thread& t, bool shown) {
     Local* const local = t.local.peek();
@@ -276,12 +281,12 @@ struct State {
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
   struct Hold : os::Guarded {
-    explicit Hold(os::Lock& lock) : Guarded(tls.forking ? nullptr : &lock) {}
+    explicit Hold(os::Lock& lock) : Guarded(tls().forking ? nullptr : &lock) {}
   };
   // The same, if nobody else does.
   struct TryHold : os::Guarded {
-    explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(tls.forking || lock.try_lock()) {
-      if (held && !tls.forking) adopt(lock);
+    explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(tls().forking || lock.try_lock()) {
+      if (held && !tls().forking) adopt(lock);
     }
     const bool held;
   };
@@ -307,7 +312,7 @@ struct State {
     }
     // Where the policy learns: when a crossing by a thread's own begins, if its time is asked for.
     HZ_COLD std::uint64_t begin() const {
-      const bool own = thread_.local.peek() == &tls && !tls.forking;
+      const bool own = thread_.local.peek() == &tls() && !tls().forking;
       return own && Line::Policy::is_timed(thread_.policy) ? os::microseconds() : 0;
     }
     HZ_COLD void end() const {

@@ -48,7 +48,7 @@ struct Stats {
     bool lost = false;
 
     bool take(os::Lock& lock) {
-      if (S::tls.forking) return false;
+      if (S::tls().forking) return false;
       if (milliseconds == 0) return lock.lock(), true;
       if (lock.lock_within(lost ? 1 : milliseconds)) return true;
       lost = true;
@@ -69,7 +69,7 @@ struct Stats {
     }
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
-    bool may_walk() const { return has_ || S::tls.forking; }
+    bool may_walk() const { return has_ || S::tls().forking; }
 
    private:
     os::Lock& lock_;

@@ -31,7 +31,7 @@ struct Threads {
    private:
     static Thread& here() {
       Forks<Line>::notice_process();
-      return S::tls.heap != nullptr ? *S::tls.heap : born();
+      return S::tls().heap != nullptr ? *S::tls().heap : born();
     }
 
     typename Faults<Line>::Telling telling_;
@@ -74,8 +74,8 @@ struct Threads {
     {
       const Crossing crossing(*t);
       t->local.set(nullptr);
-      S::tls.fast.store(&S::empty, std::memory_order_relaxed);
-      S::tls.heap = &S::shared;
+      S::tls().fast.store(&S::empty, std::memory_order_relaxed);
+      S::tls().heap = &S::shared;
       restore(*t);
       R::thread_exit(*t);
     }
@@ -111,11 +111,11 @@ struct Threads {
   // into its storage.
   HZ_COLD static Thread& born() {
     typename S::Global& g = S::global;
-    if (!Start<Line>::open() || S::tls.forking || !g.has_exit_key) return S::shared;
+    if (!Start<Line>::open() || S::tls().forking || !g.has_exit_key) return S::shared;
     Thread* t = enlisted(g);
     if (t == nullptr) return S::shared;
-    S::tls.heap = t;
-    S::tls.fast.store(&S::unless_counting(*t), std::memory_order_relaxed);
+    S::tls().heap = t;
+    S::tls().fast.store(&S::unless_counting(*t), std::memory_order_relaxed);
     // From here on this thread may allocate, so the C library may too.
     if (!os::arm_exit_hook(g.exit_key, t)) {
       on_thread_exit(t);
@@ -129,7 +129,7 @@ struct Threads {
   static Thread* enlisted(typename S::Global& g) {
     const Hold hold(g.threads_lock);
     // Born already, in a resolver of the loader's, which has written the first contents of `tls` since.
-    if (g.threads != nullptr && g.threads->local.peek() == &S::tls) return g.threads;
+    if (g.threads != nullptr && g.threads->local.peek() == &S::tls()) return g.threads;
     Thread* t = pop(g.orphans);
     if (t != nullptr) {
       restore(*t);
@@ -138,7 +138,7 @@ struct Threads {
     }
     if (t == nullptr) return nullptr;
     t->hooked.set(false);
-    t->local.set(&S::tls);
+    t->local.set(&S::tls());
     number(*t);
     enlist(g, *t);
     wake_purger();

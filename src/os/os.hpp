@@ -112,6 +112,14 @@ class Environment {
 bool create_exit_hook(void (*at_thread_exit)(void*), unsigned* key);
 bool arm_exit_hook(unsigned key, void* state);
 void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)());
+// Where the C library locks heaps around a fork itself, what it calls for that keeps the hooks in place of
+// the system, and calls them. Null, but in a library that has such a part (export/darwin_zone.cpp).
+struct ForkHooks {
+  void (*prepare)();
+  void (*parent)();
+  void (*child)();
+};
+extern ForkHooks* fork_hooks_kept;
 
 // --- waiting
 void wait_on(const std::uint32_t* word, std::uint32_t while_value);

@@ -78,7 +78,11 @@ bool arm_exit_hook(unsigned key, void* state) {
   return pthread_setspecific(key, state) == 0;
 }
 
+// Weak: the part that keeps them says so before any constructor runs, by its own definition.
+__attribute__((weak)) constinit ForkHooks* fork_hooks_kept = nullptr;
+
 void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)()) {
+  if (fork_hooks_kept != nullptr) return void(*fork_hooks_kept = {prepare, parent, child});
   const KeepErrno keep;
   pthread_atfork(prepare, parent, child);
 }

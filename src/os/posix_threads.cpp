@@ -20,9 +20,10 @@ struct Start {
 };
 constinit Start start = {};  // one thread at a time is started
 
-// The loader has come to constructors: before, it is still laying out what a thread needs. Atomic, or a
-// compiler that runs constructors while it compiles would have it set from the start (clang does).
-constinit std::atomic<bool> loaded{false};
+// The loader has come to constructors: before, it is still laying out what a thread needs. Volatile, or a
+// compiler that runs constructors while it compiles has it set from the start (clang does; 18 an atomic,
+// too).
+constinit volatile std::atomic<bool> loaded{false};
 __attribute__((constructor)) void now_loaded() { loaded.store(true, std::memory_order_relaxed); }
 
 void* begin(void*) {

@@ -407,7 +407,7 @@ TYPED_TEST(CacheContract, SizesThatAThreadHasLeftDoNotStayInItsBins) {
     constexpr std::size_t kLeft = 8 * hz::kKiB, kInUse = hz::kKiB;
     const hz::Bin bin = hz::scan_bin(kLeft);
     for (int round = 0; round < 4; ++round) churn(kLeft, 64);
-    const auto& front = hz::State<TypeParam>::tls.heap->front;
+    const auto& front = hz::State<TypeParam>::tls().heap->front;
     ASSERT_GE(Front::count(front, bin), 8u);
     for (int round = 0; round < 400; ++round) churn(kInUse, 1000);
     EXPECT_EQ(0u, Front::count(front, bin));
@@ -425,11 +425,11 @@ TYPED_TEST(CacheContract, AThreadThatCrossesOftenMayCacheMore) {
     do {
       for (void*& block : blocks) block = Heap::malloc(1 + random() % (16 * hz::kKiB));
       for (void* block : blocks) Heap::free(block);
-      budget = hz::State<TypeParam>::tls.heap->policy.budget;
+      budget = hz::State<TypeParam>::tls().heap->policy.budget;
     } while (budget < TypeParam::kThreadCacheMost &&
              std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
     EXPECT_EQ(TypeParam::kThreadCacheMost, budget);
-    EXPECT_LE(hz::State<TypeParam>::tls.heap->capacity_bytes, budget);
+    EXPECT_LE(hz::State<TypeParam>::tls().heap->capacity_bytes, budget);
   }).join();
 }
 
@@ -439,16 +439,16 @@ TYPED_TEST(CacheContract, WhoHadEmptiedItselfCachesAgain) {
   using S = hz::State<TypeParam>;
   std::vector<void*> blocks(64 * hz::kMiB / 512);
   for (void*& block : blocks) block = TestFixture::Heap::malloc(512);
-  if (S::tls.heap == &S::shared) GTEST_SKIP() << "nobody tells of this thread's end";
+  if (S::tls().heap == &S::shared) GTEST_SKIP() << "nobody tells of this thread's end";
   std::size_t left = blocks.size();
-  while (left > 8 && !S::tls.heap->hidden) TestFixture::Heap::free(blocks[--left]);
-  ASSERT_TRUE(S::tls.heap->hidden);
+  while (left > 8 && !S::tls().heap->hidden) TestFixture::Heap::free(blocks[--left]);
+  ASSERT_TRUE(S::tls().heap->hidden);
   ASSERT_EQ(&S::empty, &S::fast());
   S::global.aided.store(true);
   TestFixture::Heap::free(blocks[--left]);
   S::global.aided.store(false);
-  EXPECT_FALSE(S::tls.heap->hidden);
-  EXPECT_EQ(S::tls.heap, &S::fast());
+  EXPECT_FALSE(S::tls().heap->hidden);
+  EXPECT_EQ(S::tls().heap, &S::fast());
   while (left != 0) TestFixture::Heap::free(blocks[--left]);
 }
 

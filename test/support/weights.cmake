@@ -13,6 +13,7 @@ set(HZ_TEST_COSTS
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
   "^package\\.reproducible$" 10
+  "^darwin\\.build$" 10
   "PurgerAndFork" 15
   "^bench\\.lane$" 12
   "^observe\\." 10
@@ -31,6 +32,7 @@ set(HZ_TESTS_LEFT
   "^launcher\\.(first_use|programs|run)"
   "^gdb\\.trouble" "^gdb\\.hz[0-9]"  # hakozuna stays
   "^preload\\."  # but for those below
+  "^darwin\\."
   "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^package\\.(conan|crate|deb|macos|recipes|wheel)$"
   "^reject\\."

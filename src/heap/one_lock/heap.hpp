@@ -95,6 +95,11 @@ struct Heap {
     const Route r = route(at);
     return r.answer == Answer::kValid || r.why == Fault::kDoubleFree;
   }
+  // Bytes of what begins there, live or free; 0 where nothing of ours does. Reports nothing.
+  static std::size_t bytes_at(const void* at) {
+    const Route r = route(at);
+    return r.answer == Answer::kValid || r.why == Fault::kDoubleFree ? r.bytes : 0;
+  }
   // What a free would find wrong with it; reports nothing.
   static Fault check(const void* at) {
     const Route r = route(at);

@@ -17,6 +17,7 @@
 #include "box/source/memory_limits.hpp"
 #include "heap/one_lock/region.hpp"
 #include "os/lock.hpp"
+#include "os/per_thread.hpp"
 #include "os/probe.hpp"
 
 namespace hz::one_lock {
@@ -55,10 +56,10 @@ struct Regions {
       --at_work;
     }
     static void close() {
-      if (HZ_LIKELY(!forking)) lock.lock();
+      if (HZ_LIKELY(!mine().forking)) lock.lock();
     }
     static void open() {
-      if (HZ_LIKELY(!forking)) lock.unlock();
+      if (HZ_LIKELY(!mine().forking)) lock.unlock();
     }
   };
 
@@ -190,10 +191,10 @@ struct Regions {
       os::give_way();
       lock.lock();
     }
-    forking = true;
+    mine().forking = true;
   }
   static void after_fork() {
-    forking = false;
+    mine().forking = false;
     lock.unlock();
   }
 
@@ -202,7 +203,13 @@ struct Regions {
   static std::size_t held_bytes() { return used_bytes + dirty_bytes + huge_bytes; }
 
   static inline constinit os::Lock lock;
-  static inline thread_local bool forking = false;
+  struct Thread {
+    bool forking = false;
+
+    static constexpr Thread late() { return {}; }
+    bool is_over() const { return true; }
+  };
+  static Thread& mine() { return os::PerThread<Thread>::mine(); }
   static inline constinit MemoryLimits limits;
   static inline constinit std::size_t used_bytes = 0;   // of granules in spans, and of those being purged
   static inline constinit std::size_t dirty_bytes = 0;  // of free granules that have pages
