@@ -14,7 +14,7 @@ set(HZ_TEST_COSTS
   "^life\\..*\\.limits$" 15
   "^package\\.reproducible$" 10
   "PurgerAndFork" 15
-  "^bench\\.lane$" 12
+  "^bench\\.lane" 12
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
   "^fault\\..*(Shrinking|CountDown|FailingCalls)" 8
