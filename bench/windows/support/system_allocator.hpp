@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measured allocator, as lanes call it on Windows, where no library takes malloc's place: by the direct
-// API, that is, the line that the program was linked with. The program without a line has the C library's
-// malloc behind these names (c_runtime.cpp).
+// The measured allocator, as lanes call it on Windows, where nothing is preloaded: by the direct API of the
+// line that the program was linked with. The program without a line has the C library's malloc behind these
+// names (c_runtime.cpp).
 #pragma once
 
 #include <cstddef>
