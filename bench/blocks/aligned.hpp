@@ -31,7 +31,7 @@ Tally allocate_aligned_blocks(const AlignedShape shape) {
   for (std::uint64_t i = 0; i < shape.iterations; ++i) {
     void* p = caller.allocate_aligned(shape.alignment, shape.size);
     if (shape.touch) write_ends(p, shape.size);
-    caller.release(p);
+    caller.release_aligned(p, shape.alignment, shape.size);
   }
   return caller.tally();
 }

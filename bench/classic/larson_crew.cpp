@@ -18,8 +18,8 @@
 #include "lane/crew.hpp"
 #include "lane/random.hpp"
 #include "support/harness_memory.hpp"
-#include "support/mapping.hpp"
 #include "support/process.hpp"
+#include "support/stacks.hpp"
 
 namespace hz::bench {
 namespace {
@@ -29,8 +29,9 @@ constexpr std::uint64_t kRssEveryMs = 500;
 struct alignas(64) LarsonWorker {
   Larson<SystemAllocator> table;
   std::uint64_t nanoseconds;
-  std::byte* stack;  // of the generations after the first
-  Record* record;    // of the worker that notes the resident set
+  const Stacks& stacks;  // for the generations after the first: of each worker one
+  unsigned number;
+  Record* record;  // of the worker that notes the resident set
   std::uint64_t deadline_ns = 0;
   bool in_time = true;
   Tally tally{};
@@ -42,7 +43,7 @@ struct alignas(64) LarsonWorker {
     in_time = table.generation(deadline_ns);
     unsigned next_rss_ms = kRssEveryMs;
     while (in_time) {
-      pthread_join(start_thread(stack, generation, this), nullptr);
+      pthread_join(start_thread(stacks, number, generation, this), nullptr);
       const std::uint64_t elapsed_ms = (now_ns() - start_ns) / 1'000'000;
       if (record == nullptr || elapsed_ms < next_rss_ms) continue;
       record->add_rss_point("ms", static_cast<unsigned>(elapsed_ms));
@@ -70,12 +71,11 @@ void run_larson(const Run& run, Record& record) {
   HarnessMemory memory;
   auto* workers = memory.take<LarsonWorker>(run.threads);
   void** slots = memory.take<void*>(std::size_t{run.threads} * shape.slots);
-  Mapping stacks(run.threads * kStackBytes, false);
+  const Stacks stacks(run.threads);
   for (unsigned i = 0; i < run.threads; ++i) {
-    new (workers + i)
-        LarsonWorker{Larson<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i),
-                                             slots + std::size_t{i} * shape.slots),
-                     shape.nanoseconds, stacks.data() + i * kStackBytes, i == 0 ? &record : nullptr};
+    new (workers + i) LarsonWorker{Larson<SystemAllocator>(shape, make_random<Mode::kFair>(run.seed, i),
+                                                           slots + std::size_t{i} * shape.slots),
+                                   shape.nanoseconds, stacks, i, i == 0 ? &record : nullptr};
   }
   run_counted_crew(run, memory, workers, record);
   record.stacks_kib += stacks.resident_kib();

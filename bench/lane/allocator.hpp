@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How lanes reach the measured allocator. Loops take it as a template parameter, so that unit tests can run
-// them with an allocator that keeps books.
+// What lanes do with the measured allocator beside calling it. Loops take it as a template parameter, so that
+// unit tests can run them with an allocator that keeps books.
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 
 #include "lane/lane.hpp"
+#include "support/system_allocator.hpp"
 
 namespace hz::bench {
-
-struct SystemAllocator {
-  static void* allocate(std::size_t size) { return std::malloc(size); }
-  static void* reallocate(void* p, std::size_t size) { return std::realloc(p, size); }
-  static void* allocate_aligned(std::size_t alignment, std::size_t size) {
-    return std::aligned_alloc(alignment, size);
-  }
-  static void release(void* p) { std::free(p); }
-};
 
 // A lane that ran out of memory has measured nothing.
 inline void* checked(void* p) {

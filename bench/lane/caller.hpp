@@ -48,6 +48,10 @@ class Caller {
     ++tally_.released;
     Allocator::release(p);
   }
+  void release_aligned(void* p, std::size_t alignment, std::size_t size) {
+    ++tally_.released;
+    Allocator::release_aligned(p, alignment, size);
+  }
   // Frees what stands in a table, and empties it.
   void release_all(void** slots, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -22,13 +22,10 @@
 #include "lane/moments.hpp"
 #include "lane/record.hpp"
 #include "support/harness_memory.hpp"
-#include "support/mapping.hpp"
 #include "support/process.hpp"
+#include "support/stacks.hpp"
 
 namespace hz::bench {
-
-// Address space of a stack; an allocator may put much thread-local data here.
-inline constexpr std::size_t kStackBytes = 2 * 1024 * 1024;
 
 // Where `parties` threads wait for each other; lives in harness memory.
 class Gate {
@@ -49,17 +46,11 @@ struct Gates {
   Gate leave;   // workers and main: workers may exit
 };
 
-// `stack` has kStackBytes. Stacks are ours, because the C library keeps those it made after the join, which
-// would count as `after`. `entry` must decrement alive_workers as its last act.
-inline pthread_t start_thread(std::byte* stack, void* (*entry)(void*), void* argument) {
+// On the stack `which`. `entry` must decrement alive_workers as its last act.
+inline pthread_t start_thread(const Stacks& stacks, unsigned which, void* (*entry)(void*), void* argument) {
   pthread_t thread{};
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
   alive_workers.fetch_add(1, std::memory_order_relaxed);
-  int error = pthread_attr_setstack(&attributes, stack, kStackBytes);
-  if (error == 0) error = pthread_create(&thread, &attributes, entry, argument);
-  if (error != 0) fail("cannot create a thread");
-  pthread_attr_destroy(&attributes);
+  if (stacks.start(which, thread, entry, argument) != 0) fail("cannot create a thread");
   return thread;
 }
 
@@ -87,7 +78,7 @@ struct alignas(64) Station {
   }
 };
 
-inline void read_idle(const HarnessMemory& memory, const Mapping& stacks, unsigned workers, Record& record) {
+inline void read_idle(const HarnessMemory& memory, const Stacks& stacks, unsigned workers, Record& record) {
   sleep_ms(record.settle_ms);
   record.moments.read(Moment::kIdle, workers);
   record.harness_kib = memory.resident_kib();
@@ -102,13 +93,13 @@ void run_crew(const Run& run, HarnessMemory& memory, Worker* workers, Record& re
   const unsigned threads = run.threads;
   Gates& gates = *new (memory.take<Gates>(1)) Gates(threads);
   auto* stations = memory.take<Station<Worker>>(threads);
-  Mapping stacks(threads * kStackBytes, false);
+  const Stacks stacks(threads);
   for (unsigned i = 0; i < threads; ++i) new (stations + i) Station<Worker>{workers[i], gates, fair};
 
   if (!fair) record.moments.read(Moment::kStart, 0);
   std::uint64_t start = fair ? UINT64_MAX : now_ns();
   for (unsigned i = 0; i < threads; ++i) {
-    stations[i].thread = start_thread(stacks.data() + i * kStackBytes, Station<Worker>::entry, stations + i);
+    stations[i].thread = start_thread(stacks, i, Station<Worker>::entry, stations + i);
   }
   if (fair) {
     record.moments.read(Moment::kStart, threads);

@@ -37,7 +37,7 @@ class Moments {
       fail("a moment of the run was read with the wrong number of workers alive");
     }
     // Between start and end nothing is read that takes time.
-    if (moment != Moment::kStart && moment != Moment::kEnd) rss_kib_[size_] = bench::rss_kib();
+    if (moment != Moment::kStart && moment != Moment::kEnd) read_memory();
     usage_[size_] = Usage::now();
     order_[size_++] = moment;
   }
@@ -52,15 +52,29 @@ class Moments {
     return std::max({peak_rss_kib(), rss_kib(Moment::kIdle), rss_kib(Moment::kAfter)});
   }
 
+  // 0 where the system does not count it.
+  std::uint64_t committed_kib(Moment moment) const {
+    return committed_[static_cast<std::size_t>(moment)].kib;
+  }
+  std::uint64_t peak_committed_kib() const {
+    return committed_[static_cast<std::size_t>(Moment::kAfter)].peak_kib;
+  }
+
   Usage usage() const {
     return usage_[static_cast<std::size_t>(Moment::kEnd)].since(
         usage_[static_cast<std::size_t>(Moment::kStart)]);
   }
 
  private:
+  void read_memory() {
+    rss_kib_[size_] = bench::rss_kib();
+    committed_[size_] = Committed::now();
+  }
+
   // Invariant: order_[0, size_) are the moments read so far.
   std::array<Moment, 5> order_{};
   std::array<std::uint64_t, 5> rss_kib_{};
+  std::array<Committed, 5> committed_{};
   std::array<Usage, 5> usage_{};
   std::size_t size_ = 0;
 };

@@ -156,6 +156,17 @@ inline void print_memory(std::FILE* out, const Record& record) {
   print_number(out, "stacks_kib", record.stacks_kib);
 }
 
+// Of systems that count what is committed.
+inline void print_committed(std::FILE* out, const Moments& moments) {
+  if (moments.peak_committed_kib() == 0) return;
+  std::fputs("\"committed_kib\":{", out);
+  print_number(out, "peak", moments.peak_committed_kib());
+  print_number(out, "idle", moments.committed_kib(Moment::kIdle));
+  print_number(out, "after", moments.committed_kib(Moment::kAfter));
+  std::fprintf(out, "\"empty\":%llu},",
+               static_cast<unsigned long long>(moments.committed_kib(Moment::kEmpty)));
+}
+
 inline void print_usage(std::FILE* out, const Usage& usage) {
   std::fprintf(out, "\"minor_faults\":%ld,\"major_faults\":%ld,", usage.minor_faults, usage.major_faults);
   std::fprintf(out, "\"voluntary_switches\":%ld,\"involuntary_switches\":%ld,\"cpu_seconds\":%.6f,",
@@ -180,6 +191,7 @@ inline void print_record(std::FILE* out, const Run& run, const Record& record) {
   std::fprintf(out, "\"seconds\":%.9f,\"ops_per_s\":%.0f,", record.seconds,
                static_cast<double>(record.ops) / record.seconds);
   print_memory(out, record);
+  print_committed(out, record.moments);
   print_number(out, "ring_high_water", record.ring_high_water);
   print_number(out, "backlog_kib", record.backlog_kib);
   print_number(out, "sends", record.sends);

@@ -36,6 +36,7 @@ class Mapping {
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
+  static std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
   // Not more than a handful of system calls and no memory of its own.
   std::size_t resident_kib() const {
@@ -57,7 +58,6 @@ class Mapping {
   }
 
  private:
-  static std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
   static std::size_t round_up(std::size_t n) { return (n + page_size() - 1) / page_size() * page_size(); }
 
   std::byte* data_ = nullptr;

@@ -39,6 +39,14 @@ inline std::uint64_t rss_kib() { return proc_kib("/proc/self/smaps_rollup", "\nR
 // so a run started from a large script would show the script's peak.
 inline std::uint64_t peak_rss_kib() { return proc_kib("/proc/self/status", "\nVmHWM:"); }
 
+// Memory that the system has promised to this process, touched or not. Linux counts none for a process.
+struct Committed {
+  std::uint64_t kib = 0;
+  std::uint64_t peak_kib = 0;
+
+  static Committed now() { return {}; }
+};
+
 struct Usage {
   long minor_faults;
   long major_faults;

@@ -151,7 +151,7 @@ FULL = (
     ),
     Lane(
         "windows",
-        folders=("contract", "death", "model", "stress", "surface", "unit"),
+        folders=("bench", "contract", "death", "model", "stress", "surface", "unit"),
         only=("hakozuna", "hz7"),
         without=SLOW_IN_WINE,
         emulates="windows",

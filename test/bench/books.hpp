@@ -86,6 +86,8 @@ struct Books {
     std::free(p);
   }
 
+  static void release_aligned(void* p, std::size_t, std::size_t) { release(p); }
+
   // A block that `allocate` has given keeps its number; anything else is an array.
   static void* reallocate(void* p, std::size_t size) {
     const std::lock_guard guard(lock);

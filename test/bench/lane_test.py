@@ -25,7 +25,7 @@ KEYS = {
     "sends", "fallbacks", "dirty", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
     "cpu_seconds", "allocator", "allocator_file", "flags", "pid",
 }
-SHORT = {"larson": 100, "realloc": 45, "sh6bench": 20, "sh8bench": 20}  # by what the lane's name begins with
+SHORT = {"larson": 100, "mstress": 50, "realloc": 45, "sh6bench": 20, "sh8bench": 20}  # by what the lane's name begins with
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("HZ_")}
 
 

@@ -15,7 +15,7 @@ set(HZ_TEST_COSTS
   "^package\\.reproducible$" 10
   "^darwin\\.build$" 10
   "PurgerAndFork" 15
-  "^bench\\.lane$" 12
+  "^bench\\.lane" 12
   "^observe\\." 10
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
