@@ -107,11 +107,11 @@ endfunction()
 
 function(hz_add_line name struct header)
   set(target hakozuna-${name})
-  set(direct_source "${HZ_SOURCE_DIR}/export/direct.cpp")
+  file(GLOB direct_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/direct*.cpp")
   file(GLOB_RECURSE common_sources CONFIGURE_DEPENDS
     "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*.cpp")
   list(FILTER common_sources EXCLUDE REGEX "/os/${HZ_OTHER_SYSTEMS}[^/]*$")
-  hz_add_objects(${target}-core-objects ${struct} ${header} "${direct_source}" ${common_sources})
+  hz_add_objects(${target}-core-objects ${struct} ${header} ${direct_sources} ${common_sources})
   target_compile_options(${target}-core-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
   set(core $<TARGET_OBJECTS:${target}-core-objects>)
 
@@ -121,7 +121,7 @@ function(hz_add_line name struct header)
 
   if(HZ_DROP_IN)
     file(GLOB drop_in_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
-    list(REMOVE_ITEM drop_in_sources "${direct_source}")
+    list(REMOVE_ITEM drop_in_sources ${direct_sources})
     if(NOT HZ_GLIBC)
       list(REMOVE_ITEM drop_in_sources ${HZ_GLIBC_SOURCES})
     endif()
