@@ -7,6 +7,7 @@
 # The targets behind these names, which are the same after installation, are called hakozuna-<name> and so on, so that
 # they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves only the last.
 # hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
+# hz_add_jemalloc(): hakozuna::je, libhakozuna-je.so, line hakozuna with jemalloc's functions beside the others.
 # hz_name_default(name): libhakozuna.so and libhakozuna.a, other names of that line's drop-in libraries.
 
 include(CheckCXXSymbolExists)
@@ -133,6 +134,21 @@ function(hz_add_line name struct header)
     # Its command names files; make must be told who makes them.
     add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
   endif()
+endfunction()
+
+function(hz_add_jemalloc)
+  set(line hakozuna-hakozuna)
+  set(folder "${HZ_SOURCE_DIR}/export/jemalloc")
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  hz_add_objects(hakozuna-je-objects Hakozuna line/hakozuna.hpp ${sources})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${HZ_EXPORTS_MAP}" "${folder}/exports.map")
+  file(READ "${HZ_EXPORTS_MAP}" map)
+  file(READ "${folder}/exports.map" more)
+  string(REPLACE "  local:" "${more}  local:" map "${map}")
+  set(HZ_EXPORTS_MAP "${CMAKE_CURRENT_BINARY_DIR}/hakozuna-je.map")
+  file(GENERATE OUTPUT "${HZ_EXPORTS_MAP}" CONTENT "${map}")
+  hz_add_shared(hakozuna-je $<TARGET_OBJECTS:${line}-core-objects> $<TARGET_OBJECTS:${line}-drop-in-objects>
+    $<TARGET_OBJECTS:hakozuna-je-objects>)
 endfunction()
 
 function(hz_add_lines enabled)
