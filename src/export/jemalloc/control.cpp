@@ -181,8 +181,6 @@ constexpr Row kRows[] = {
     {"opt.stats_print", flag<false>},
     {"opt.tcache", flag<true>},
     {"opt.tcache_max", &constant<std::size_t, kLargeMax>},
-    {"opt.utrace", flag<false>},
-    {"opt.xmalloc", flag<false>},
     {"opt.zero", flag<false>},
     {"opt.zero_realloc", [](Q q) { return q.tell_only(Text{"free"}); }},
 
