@@ -28,6 +28,10 @@ set(HZ_TESTS_LEFT
   "^lab\\."
   "^launcher\\.(first_use|programs|run)"
   "^preload\\."  # but for those below
+  "^jemalloc\\.jemalloc\\."
+  "^jemalloc\\.redis"
+  "^jemalloc\\.hakozuna\\.linked\\.[AT]"  # Actions, Arenas, Threads
+  "^jemalloc\\.hakozuna\\.linked\\.Figures"
   "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^package\\.(conan|crate|deb|macos|recipes|wheel)$"
   "^reject\\."

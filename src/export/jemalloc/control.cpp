@@ -9,11 +9,8 @@
 #include <atomic>
 
 #include "export/jemalloc/figures.hpp"
+#include "export/jemalloc/heap.hpp"
 #include "export/jemalloc/names.hpp"
-#include "export/line.hpp"
-
-using hz::ThisHeap;
-using hz::ThisLibrary;
 
 namespace hz::jemalloc {
 
@@ -81,12 +78,12 @@ int arena_slots(Q q) {
 int do_nothing(Q q) { return q.reads() || q.writes() ? EPERM : 0; }
 int purge(Q q) {
   if (q.reads() || q.writes()) return EPERM;
-  ThisHeap::trim(0);
+  hz_trim(0);
   return 0;
 }
 int flush_cache(Q q) {
   if (q.reads() || q.writes()) return EPERM;
-  ThisHeap::give_up_cache();
+  give_up_cache();
   return 0;
 }
 
@@ -105,7 +102,7 @@ int settled(Q q, T value, int refusal) {
   if (asked != value) return refusal;
   return q.tell(value);
 }
-int background_thread(Q q) { return settled(q, ThisLibrary::has_background(), EFAULT); }
+int background_thread(Q q) { return settled(q, has_background(), EFAULT); }
 int thread_cache_enabled(Q q) { return settled(q, true, EFAULT); }
 int most_background_threads(Q q) { return settled(q, std::size_t{1}, EINVAL); }
 int profiling(Q q) { return settled(q, false, ENOENT); }
@@ -128,7 +125,7 @@ int create_arena(Q q) {
 int arena_of_block(Q q) {
   const void* block = nullptr;
   if (const int error = q.take(block)) return error;
-  return ThisHeap::owns(block) ? q.tell(0U) : EINVAL;
+  return hz_owns(block) != 0 ? q.tell(0U) : EINVAL;
 }
 
 // Every cache that a program creates stands for the calling thread's own.
@@ -142,7 +139,7 @@ int flush_created_cache(Q q) {
   if (q.fresh == nullptr) return EINVAL;
   if (const int error = q.take(number)) return error;
   if (number != 0) return EFAULT;
-  ThisHeap::give_up_cache();
+  give_up_cache();
   return 0;
 }
 
@@ -167,7 +164,7 @@ constexpr Row kRows[] = {
 
     {"opt.abort", flag<false>},
     {"opt.abort_conf", flag<false>},
-    {"opt.background_thread", [](Q q) { return q.tell_only(ThisLibrary::has_background()); }},
+    {"opt.background_thread", [](Q q) { return q.tell_only(has_background()); }},
     {"opt.cache_oblivious", flag<false>},
     {"opt.confirm_conf", flag<false>},
     {"opt.dss", [](Q q) { return q.tell_only(Text{"disabled"}); }},

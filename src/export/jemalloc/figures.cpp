@@ -41,7 +41,8 @@ void count_slots() {
 }  // namespace
 
 void Figures::begin_epoch() {
-  const hz_stats_t now = ThisLibrary::stats();
+  hz_stats_t now;
+  hz_stats(&now, sizeof now);
   std::size_t spans[kBins] = {};
   Census<ThisLine>::spans([&](Bin bin) { ++spans[bin]; });
   const std::size_t huge = ThisLibrary::huge_bytes(), reached = Census<ThisLine>::reached_bytes();

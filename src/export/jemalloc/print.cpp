@@ -3,7 +3,6 @@
 // malloc_stats_print: the figures of jemalloc's interface for a reader, or as JSON. Called by programs that
 // show them; begins an epoch, and the caller's function gets a line at a time, with no lock held.
 #include "export/jemalloc/figures.hpp"
-#include "export/line.hpp"
 #include "os/message.hpp"
 
 using hz::jemalloc::Figure;
@@ -49,13 +48,8 @@ void print_json(Write write, void* opaque) {
 void print_text(Write write, void* opaque, const char* options) {
   write(opaque, "___ Begin jemalloc statistics ___\n");
   if (!has(options, 'g'))
-    write(opaque, Line()
-                      .text("Version: \"")
-                      .text(kVersion)
-                      .text("\", line ")
-                      .text(hz::ThisLine::kName)
-                      .text("\n")
-                      .data());
+    write(opaque,
+          Line().text("Version: \"").text(kVersion).text("\", line ").text(hz_line()).text("\n").data());
   for (const Named& one : kShown)
     write(opaque, Line().text(one.before).decimal(Figures::of(one.figure)).data());
   write(opaque, "\n");
