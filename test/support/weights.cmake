@@ -14,6 +14,7 @@ set(HZ_TEST_COSTS
   "^life\\..*\\.limits$" 15
   "^package\\.reproducible$" 10
   "PurgerAndFork" 15
+  "^jemalloc\\.redis$" 8
   "^bench\\.lane$" 12
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
