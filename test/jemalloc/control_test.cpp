@@ -466,7 +466,15 @@ TEST(Mibs, CanBeCutOff) {
       EXPECT_EQ(ENOENT, Ask(part, &value, 8)) << most;
     }
   }
-  EXPECT_EQ(Mib(whole.begin(), whole.begin() + 2), MibOf("arenas.bin")) << "a part of a name is one of a MIB";
+  // A part of a name is a part of its MIB.
+  for (const auto& row : kReadOnly) {
+    const Mib mib = MibOf(row.name);
+    std::string name = row.name;
+    for (std::size_t words = mib.size(); words > 1; --words) {
+      EXPECT_EQ(Mib(mib.begin(), mib.begin() + static_cast<std::ptrdiff_t>(words)), MibOf(name)) << name;
+      name.resize(name.rfind('.'));
+    }
+  }
 }
 
 TEST(Mibs, UnknownOnes) {

@@ -6,6 +6,7 @@
 //
 // There is one heap. It is arena 0, and all arenas together; an arena that a program creates is a number, and
 // nothing ever comes from it.
+#include <array>
 #include <atomic>
 
 #include "export/jemalloc/figures.hpp"

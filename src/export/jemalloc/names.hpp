@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <string_view>
@@ -69,18 +68,18 @@ struct Row {
 inline constexpr std::size_t kMostWords = 6;
 
 // Takes the first word off, and the dot behind it.
-constexpr std::string_view next_word(std::string_view& name) {
+inline std::string_view next_word(std::string_view& name) {
   const std::size_t length = std::min(name.find('.'), name.size());
   const std::string_view word(name.data(), length);
   name.remove_prefix(std::min(length + 1, name.size()));
   return word;
 }
-constexpr std::size_t words_in(std::string_view name) {
+inline std::size_t words_in(std::string_view name) {
   return name.empty() ? 0 : static_cast<std::size_t>(std::count(name.begin(), name.end(), '.')) + 1;
 }
 
 // A decimal number; false if the word is none.
-constexpr bool read_number(std::string_view word, std::size_t& number) {
+inline bool read_number(std::string_view word, std::size_t& number) {
   number = 0;
   for (const char c : word) {
     if (c < '0' || c > '9' || number > (std::size_t{1} << 32)) return false;
@@ -89,17 +88,14 @@ constexpr bool read_number(std::string_view word, std::size_t& number) {
   return !word.empty();
 }
 
-// All names of one table.
+// All names of one table, in which those that begin alike stand together.
 template <std::size_t kRows>
 class Names {
  public:
-  constexpr explicit Names(const Row (&rows)[kRows]) : rows_(rows) {
-    for (std::size_t row = 0; row < kRows; ++row)
-      for (std::size_t i = 0; i < words_in(rows[row].name); ++i) first_[row][i] = first_like(row, i);
-  }
+  constexpr explicit Names(const Row (&rows)[kRows]) : rows_(rows) {}
 
   // The MIB of a name, of at most `*count` words, and how many it has then. ENOENT if no row begins so.
-  int find(const char* name, std::size_t* mib, std::size_t* count, auto there_is) const {
+  int find(std::string_view name, std::size_t* mib, std::size_t* count, auto there_is) const {
     const std::size_t all = words_in(name), most = std::min(all, *count);
     for (std::size_t row = 0; row < kRows; ++row) {
       if (!begins(row, name, mib, most, there_is)) continue;
@@ -117,7 +113,7 @@ class Names {
     for (std::size_t i = 0, numbers = 0; i < count; ++i) {
       const std::string_view word = next_word(name);
       if (word[0] != '%') {
-        if (mib[i] != first_[row][i]) return ENOENT;
+        if (mib[i] != first_like(row, i)) return ENOENT;
       } else {
         if (!there_is(word[1], mib[i])) return ENOENT;
         question.numbers[numbers++] = mib[i];
@@ -127,14 +123,15 @@ class Names {
   }
 
  private:
-  constexpr std::size_t first_like(std::size_t row, std::size_t words) const {
-    for (std::size_t other = 0; other < row; ++other) {
-      std::string_view one = rows_[row].name, two = rows_[other].name;
-      bool alike = words_in(two) > words;
-      for (std::size_t i = 0; alike && i <= words; ++i) alike = next_word(one) == next_word(two);
-      if (alike) return other;
-    }
+  // Of the rows that have the first `last` + 1 words of this one.
+  std::size_t first_like(std::size_t row, std::size_t last) const {
+    while (row != 0 && alike(rows_[row].name, rows_[row - 1].name, last)) --row;
     return row;
+  }
+  static bool alike(std::string_view one, std::string_view two, std::size_t last) {
+    for (std::size_t i = 0; i <= last; ++i)
+      if (two.empty() || next_word(one) != next_word(two)) return false;
+    return true;
   }
   bool begins(std::size_t row, std::string_view name, std::size_t* mib, std::size_t most,
               auto there_is) const {
@@ -143,17 +140,16 @@ class Names {
     if (all == 0 || all > words_in(known)) return false;
     for (std::size_t i = 0; i < all; ++i) {
       const std::string_view word = next_word(name), expected = next_word(known);
-      std::size_t number = first_[row][i];
+      std::size_t number = 0;
       if (expected[0] == '%' ? !read_number(word, number) || !there_is(expected[1], number)
                              : word != expected)
         return false;
-      if (i < most) mib[i] = number;
+      if (i < most) mib[i] = expected[0] == '%' ? number : first_like(row, i);
     }
     return true;
   }
 
   const Row (&rows_)[kRows];
-  std::array<std::array<std::size_t, kMostWords>, kRows> first_{};
 };
 
 }  // namespace hz::jemalloc
