@@ -58,7 +58,7 @@ TEST_F(GoodSizes, AroundBordersAbove) {
   for (std::size_t size = 1u << 20; size < (64u << 20);) {
     const std::size_t good = GoodSize(size);
     ASSERT_GE(good, size);
-    for (const std::size_t near : {good - 1, good, good + 1}) EXPECT_EQ(GoodSize(near), Given(near)) << near;
+    for (const std::size_t one : {good - 1, good, good + 1}) EXPECT_EQ(GoodSize(one), Given(one)) << one;
     EXPECT_EQ(good, GoodSize(good)) << "what is good stays good";
     EXPECT_GT(GoodSize(good + 1), good);
     size = good + good / 8 + 1;
