@@ -99,6 +99,10 @@ serve_redis() {
   serve redis-server --port 0 --unixsocket "$socket" --save '' --dir "$work" --daemonize no --logfile "$work/log"
   wait_until answers
   check_redis
+  if [ "$turn" = served ]; then
+    "$sources/../../hz" doctor "$server" >"$work/doctor" || true
+    grep -q "yes, line hakozuna, with jemalloc's functions" "$work/doctor" || { cat "$work/doctor" >&2; fail "hz doctor"; }
+  fi
   cli shutdown nosave
   await_end
   if [ "$turn" = served ]; then
