@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# `cmake --install`: libraries, headers, find_package(hakozuna), one pkg-config file per line and one of the default
-# line. Also as a part of another project, which may then export what links with us. What is no part of another project is
+# `cmake --install`: libraries, headers, find_package(hakozuna), one pkg-config file per line, one of the default line and
+# one of jemalloc's interface. Also as a part of another project, which may then export what links with us. What is no part of another project is
 # the launcher `hz`: with its man page and what shells need to complete it, it is installed with the whole alone. Who wants a
 # part takes a component: libraries, development, launcher, documents.
 include(CMakePackageConfigHelpers)
@@ -46,6 +46,9 @@ if(HZ_DROP_IN)
   foreach(line IN LISTS HZ_LINE_NAMES)
     hz_install_pkg_config(hakozuna-${line} ${line})
   endforeach()
+  if(TARGET hakozuna-je)
+    hz_install_pkg_config(hakozuna-je "hakozuna with jemalloc's functions")
+  endif()
 endif()
 
 # What hz does it does by the means of ELF.

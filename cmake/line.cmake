@@ -8,6 +8,7 @@
 # The targets behind these names, which are the same after installation, are called hakozuna-<name> and so on, so that
 # they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves only the last.
 # hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
+# hz_add_jemalloc(): hakozuna::je, libhakozuna-je.so, line hakozuna with jemalloc's functions beside the others.
 # hz_name_default(name): libhakozuna.so (.dylib) and libhakozuna.a, other names of that line's drop-in libraries.
 
 include(CheckCXXSymbolExists)
@@ -68,7 +69,7 @@ set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp)
 list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
 if(NOT APPLE)
   file(GLOB HZ_DROP_IN_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
-  list(FILTER HZ_DROP_IN_SOURCES EXCLUDE REGEX "/export/(darwin[^/]*|direct\\.cpp)$")
+  list(FILTER HZ_DROP_IN_SOURCES EXCLUDE REGEX "/export/(darwin|direct)[^/]*$")
   if(NOT HZ_GLIBC)
     list(REMOVE_ITEM HZ_DROP_IN_SOURCES ${HZ_GLIBC_SOURCES})
   endif()
@@ -125,11 +126,11 @@ endfunction()
 
 function(hz_add_line name struct header)
   set(target hakozuna-${name})
-  set(direct_source "${HZ_SOURCE_DIR}/export/direct.cpp")
+  file(GLOB direct_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/direct*.cpp")
   file(GLOB_RECURSE common_sources CONFIGURE_DEPENDS
     "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*.cpp")
   list(FILTER common_sources EXCLUDE REGEX "/os/${HZ_OTHER_SYSTEMS}[^/]*$")
-  hz_add_objects(${target}-core-objects ${struct} ${header} "${direct_source}" ${common_sources})
+  hz_add_objects(${target}-core-objects ${struct} ${header} ${direct_sources} ${common_sources})
   target_compile_options(${target}-core-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
   set(core $<TARGET_OBJECTS:${target}-core-objects>)
 
@@ -148,6 +149,21 @@ function(hz_add_line name struct header)
       add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
     endif()
   endif()
+endfunction()
+
+function(hz_add_jemalloc)
+  set(line hakozuna-hakozuna)
+  set(folder "${HZ_SOURCE_DIR}/export/jemalloc")
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  hz_add_objects(hakozuna-je-objects Hakozuna line/hakozuna.hpp ${sources})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${HZ_EXPORTS_MAP}" "${folder}/exports.map")
+  file(READ "${HZ_EXPORTS_MAP}" map)
+  file(READ "${folder}/exports.map" more)
+  string(REPLACE "  local:" "${more}  local:" map "${map}")
+  set(HZ_EXPORTS_MAP "${CMAKE_CURRENT_BINARY_DIR}/hakozuna-je.map")
+  file(GENERATE OUTPUT "${HZ_EXPORTS_MAP}" CONTENT "${map}")
+  hz_add_shared(hakozuna-je $<TARGET_OBJECTS:${line}-core-objects> $<TARGET_OBJECTS:${line}-drop-in-objects>
+    $<TARGET_OBJECTS:hakozuna-je-objects>)
 endfunction()
 
 function(hz_add_lines enabled)

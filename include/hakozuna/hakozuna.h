@@ -40,6 +40,18 @@ HZ_API void* hz_realloc(void* ptr, size_t size);
  * ENOMEM if there is no room. */
 HZ_API void* hz_aligned_alloc(size_t alignment, size_t size);
 
+/* The same, zeroed: count * size bytes; NULL and ENOMEM also when the product overflows. */
+HZ_API void* hz_aligned_calloc(size_t alignment, size_t count, size_t size);
+
+/* hz_realloc whose block lies at `alignment` afterwards, wherever it lay before. NULL and EINVAL for what is
+ * no power of two; then, and when memory cannot be had, the old block is intact. */
+HZ_API void* hz_aligned_realloc(void* ptr, size_t alignment, size_t size);
+
+/* Room for `size` bytes in the block where it lies: ptr, if it has that now, for it had or because it could
+ * grow, as only blocks above 4 MiB can; it never shrinks. NULL if not, and for NULL: then the block is as it
+ * was. */
+HZ_API void* hz_expand(void* ptr, size_t size);
+
 /* Free a block; NULL is ignored; errno is kept. Any pointer that is not a live block of this heap is reported
  * (see HZ_ON_INVALID) and left alone. */
 HZ_API void hz_free(void* ptr);
@@ -50,6 +62,10 @@ HZ_API void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size);
 
 /* Bytes usable in the block, constant for its life; 0 for NULL. */
 HZ_API size_t hz_usable_size(const void* ptr);
+
+/* Bytes that would be usable in a block that hz_malloc(size) gave now; `size` itself if it is more than any
+ * block can have. Allocates nothing. */
+HZ_API size_t hz_good_size(size_t size);
 
 /* 1 if ptr is the address of a slot of this heap (live or free), 0 if it is not. Never reports. */
 HZ_API int hz_owns(const void* ptr);

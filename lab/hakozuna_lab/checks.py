@@ -59,7 +59,12 @@ class Lane:
             f"-DHZ_TEST_BRIEF_LINES={';'.join(self.brief_lines)}",
             f"-DHZ_LINES_ENABLED={';'.join(self.only)}",
             f"-DHZ_TEST_WITHOUT_DIRECT={'ON' if self.without_direct else 'OFF'}",
+            f"-DHZ_JEMALLOC={'ON' if self.looks_at_jemalloc() else 'OFF'}",
         ]
+
+    def looks_at_jemalloc(self) -> bool:
+        """Its library takes five seconds of a processor to build, in vain where no test looks at it."""
+        return not self.folders or "jemalloc" in self.folders or "package" in self.folders
 
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
@@ -136,10 +141,10 @@ FULL = (
     Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
     Lane(
         "release-clang",
-        folders=("unit", "contract", "surface", "death", "golden", "package", "returns", "life"),
+        folders=("unit", "contract", "surface", "death", "golden", "jemalloc", "package", "returns", "life"),
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
-        without=f"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}",
+        without=rf"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}|^jemalloc\.(jemalloc|redis)",
     ),
     Lane(
         "arm64",

@@ -17,7 +17,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
-use core::{ptr, slice, str};
+use core::{slice, str};
 
 // What include/hakozuna/hakozuna.h declares: C's int is i32 wherever it runs.
 extern "C" {
@@ -25,6 +25,8 @@ extern "C" {
     fn hz_calloc(count: usize, size: usize) -> *mut c_void;
     fn hz_realloc(block: *mut c_void, size: usize) -> *mut c_void;
     fn hz_aligned_alloc(alignment: usize, size: usize) -> *mut c_void;
+    fn hz_aligned_calloc(alignment: usize, count: usize, size: usize) -> *mut c_void;
+    fn hz_aligned_realloc(block: *mut c_void, alignment: usize, size: usize) -> *mut c_void;
     fn hz_free(block: *mut c_void);
     fn hz_owns(block: *const c_void) -> i32;
     fn hz_trim(pad: usize) -> i32;
@@ -54,13 +56,10 @@ unsafe impl GlobalAlloc for Hakozuna {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= ALIGNMENT {
-            return hz_calloc(1, layout.size()).cast();
+            hz_calloc(1, layout.size()).cast()
+        } else {
+            hz_aligned_calloc(layout.align(), 1, layout.size()).cast()
         }
-        let block = self.alloc(layout);
-        if !block.is_null() {
-            ptr::write_bytes(block, 0, layout.size());
-        }
-        block
     }
 
     #[inline]
@@ -71,14 +70,10 @@ unsafe impl GlobalAlloc for Hakozuna {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if layout.align() <= ALIGNMENT {
-            return hz_realloc(block.cast(), size).cast();
+            hz_realloc(block.cast(), size).cast()
+        } else {
+            hz_aligned_realloc(block.cast(), layout.align(), size).cast()
         }
-        let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
-        if !moved.is_null() {
-            ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
-            hz_free(block.cast());
-        }
-        moved
     }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of C and POSIX around the heap: ENOMEM, EINVAL, zero sizes. Shared by the malloc family and the
-// direct API; inlined, so that the hot path stays one function.
+// The rules of C and POSIX around the heap: ENOMEM, EINVAL, zero sizes. Shared by the malloc family, the
+// direct API and jemalloc's functions; inlined, so that the hot path stays one function.
 #pragma once
 
 #include <errno.h>
+
+#include <cstring>
 
 #include "export/line.hpp"
 
@@ -26,6 +28,44 @@ inline void* reallocarray(void* block, std::size_t count, std::size_t size) {
 inline void* aligned(std::size_t alignment, std::size_t size) {
   if (!is_power_of_two(alignment)) return invalid();
   return ThisHeap::aligned(alignment, size);
+}
+
+inline void* aligned_calloc(std::size_t alignment, std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;
+  if (!is_power_of_two(alignment)) return invalid();
+  return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : ThisHeap::zeroed(alignment, bytes);
+}
+
+// Leaves the block where it is as realloc does, if it lies right; a huge one grows there, if there is room.
+inline void* aligned_realloc(void* block, std::size_t alignment, std::size_t size) {
+  if (!is_power_of_two(alignment)) return invalid();
+  if (block == nullptr) return ThisHeap::aligned(alignment, size);
+  if (alignment <= kMinAlign || size == 0) return ThisHeap::realloc(block, size);
+  const std::size_t old_size = ThisHeap::usable_size(block);  // reports what is no block
+  if (old_size == 0) return no_memory();
+  const bool lies_right = (address(block) & (alignment - 1)) == 0;
+  const auto fits = [&](std::size_t usable) { return lies_right && size <= usable && size >= usable / 2; };
+  if (fits(old_size) || (lies_right && fits(ThisHeap::resize_in_place(block, size)))) return block;
+  // Both are huge, and such blocks begin with a granule: pages move, not bytes.
+  if (alignment <= kGranule && old_size > kLargeMax && size > kLargeMax)
+    return ThisHeap::realloc(block, size);
+  void* moved = ThisHeap::aligned(alignment, size);
+  if (moved == nullptr) return lies_right && size <= old_size ? block : nullptr;
+  std::memcpy(moved, block, size < old_size ? size : old_size);
+  ThisHeap::free(block);
+  return moved;
+}
+
+// Where no block of that size can be had, that size: who asks for it is told then.
+inline std::size_t good_size(std::size_t size) {
+  const std::size_t usable = ThisHeap::good_size(1, size);
+  return usable != 0 ? usable : size;
+}
+
+inline void* expand(void* block, std::size_t size) {
+  const std::size_t usable = ThisHeap::usable_size(block);  // reports what is no block
+  if (usable == 0) return nullptr;
+  return usable >= size || ThisHeap::resize_in_place(block, size) >= size ? block : nullptr;
 }
 
 }  // namespace hz::c_rules

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The malloc family under its C, POSIX, GNU, C23 and BSD names. What is missing here would be served by the C
-// library's own heap, and its blocks would be rejected by our free: so nothing is missing.
+// The malloc family under its C, POSIX, GNU, C23, BSD and macOS names. What is missing here would be served
+// by the C library's own heap, and its blocks would be rejected by our free: so nothing is missing.
 #include <stdlib.h>
 
 #include "export/c_rules.hpp"
@@ -53,3 +53,6 @@ HZ_EXPORT void free_aligned_sized(void* ptr, size_t alignment, size_t size) {
 }
 
 HZ_EXPORT size_t malloc_usable_size(void* ptr) { return ThisHeap::usable_size(ptr); }
+
+// macOS's name, which others have, too: what is usable in a block of that size.
+HZ_EXPORT size_t malloc_good_size(size_t size) { return hz::c_rules::good_size(size); }

@@ -107,12 +107,16 @@ struct Heap {
 
   HZ_SLOW static void* calloc_slow(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
-    if (__builtin_mul_overflow(count, size, &bytes)) return no_memory();
-    const Bin bin = bin_for(bytes);
+    return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : zeroed(1, bytes);
+  }
+  // A block whose `size` bytes read as zero. `alignment` is a power of two.
+  HZ_SLOW static void* zeroed(std::size_t alignment, std::size_t size) {
+    if (size > PTRDIFF_MAX) return no_memory();
+    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     bool zeroed = false;
     void* block = bin == kHugeBin ? nullptr : popped(bin);
-    if (block == nullptr) block = allocate(bin, bytes, 1, zeroed);
-    if (block != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(block))) std::memset(block, 0, bytes);
+    if (block == nullptr) block = allocate(bin, size, alignment, zeroed);
+    if (block != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(block))) std::memset(block, 0, size);
     return block;
   }
 
@@ -143,6 +147,25 @@ struct Heap {
     return moved;
   }
 
+  // The block where it lies, with room for `size` bytes if it can have that there: what it has then. Only a
+  // huge block can have more or less than it has. 0 after a report if it is no block.
+  HZ_SLOW static std::size_t resize_in_place(void* block, std::size_t size) {
+    const std::size_t old_size = usable_size(block);
+    if (old_size == 0 || Route::bin(Route::find(S::global.route, address(block))) != kHugeBin)
+      return old_size;
+    Entered here;
+    if (!H::resize_in_place(here.thread(), block, size)) return old_size;
+    count_bytes(here.thread(), old_size, H::usable_size(block));
+    return H::usable_size(block);
+  }
+
+  // What would be usable in a block of that size and alignment, a power of two; 0: there is no such block.
+  static std::size_t good_size(std::size_t alignment, std::size_t size) {
+    if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
+    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
+    return bin != kHugeBin ? bin_size(bin) : H::bytes_for(size);
+  }
+
   HZ_SLOW static std::size_t usable_size_slow(const void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
     if (block == nullptr || !J::plausible(tag, block)) return 0;
@@ -169,6 +192,13 @@ struct Heap {
 
   // What a free would find wrong with it, as far as the line sees that at the free; reports nothing.
   static Fault check(const void* at) { return J::look(Route::find(S::global.route, address(at)), at).fault; }
+
+  // What this thread caches returns to its spans.
+  static void give_up_cache() {
+    Entered here;
+    Reclaim<Line>::give_up(here.thread(), true);
+    SpanReturn<Line>::purge_if_due(here.thread());
+  }
 
   static bool trim(std::size_t pad) {
     if (!Start<Line>::open()) return false;

@@ -79,23 +79,32 @@ struct Huge {
   // changed. Blocks that move keep their contents up to the smaller size.
   static void* resize(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return nullptr;
+    if (resize_in_place(t, block, size)) return block;
     const std::size_t old_bytes = usable_size(block);
-    const std::size_t bytes = granules_for(size) << kGranuleShift;
+    void* to = moved(t, block, old_bytes, size);
+    return to == nullptr && bytes_for(size) < old_bytes ? block
+                                                        : to;  // then it stays larger than it has to be
+  }
+  // False if there is no room behind it, or its rest cannot go.
+  static bool resize_in_place(Thread& t, void* block, std::size_t size) {
+    if (size > kMaxBytes - kGranule) return false;
+    const std::size_t old_bytes = usable_size(block), bytes = bytes_for(size);
     if (bytes < old_bytes)
       os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
-    if (Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) {
-      if (bytes > old_bytes) {
-        took(t, bytes - old_bytes);
-        S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
-      } else {
-        gave(t, old_bytes - bytes, bytes);
-        S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
-        SpanReturn<Line>::purge_if_due(t);
-      }
-      return block;
+    if (!Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) return false;
+    if (bytes > old_bytes) {
+      took(t, bytes - old_bytes);
+      S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
+    } else {
+      gave(t, old_bytes - bytes, bytes);
+      S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
+      SpanReturn<Line>::purge_if_due(t);
     }
-    void* to = moved(t, block, old_bytes, size);
-    return to == nullptr && bytes < old_bytes ? block : to;  // then it stays larger than it has to be
+    return true;
+  }
+  // What a block of that size has.
+  static std::size_t bytes_for(std::size_t size) {
+    return granules_for(size == 0 ? 1 : size) << kGranuleShift;
   }
 
  private:

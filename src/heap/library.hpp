@@ -40,6 +40,8 @@ struct Library {
   static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
   static std::size_t huge_blocks() { return S::global.huge_blocks.load(std::memory_order_relaxed); }
   static std::size_t huge_bytes() { return S::global.huge_bytes.load(std::memory_order_relaxed); }
+  // Whether a thread of ours may return memory while the program is idle.
+  static bool has_background() { return Start<Line>::options.background; }
   // So many free bytes may stay in any case.
   static void set_floor(std::size_t bytes) { Line::Retain::set(S::global.retain, {.floor = bytes}); }
 

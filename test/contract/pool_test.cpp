@@ -72,6 +72,25 @@ TYPED_TEST(PoolContract, WithoutASpanThereIsNoSlot) {
   for (Bin bin = 1; bin < hz::kBins; ++bin) EXPECT_EQ(0u, this->Take(bin, 0, 1).slots);
 }
 
+TYPED_TEST(PoolContract, TellsWhatIsOut) {
+  const Bin bin = 3;
+  EXPECT_EQ(0u, TypeParam::bin_in(*this->pool_, 1));
+  EXPECT_EQ(0u, TypeParam::slots_out(*this->pool_, 1).bin);
+  TypeParam::adopt(*this->pool_, this->SpanAt(1), bin, 1, true);
+  EXPECT_EQ(bin, TypeParam::bin_in(*this->pool_, 1));
+  EXPECT_EQ(0u, TypeParam::slots_out(*this->pool_, 1).count);
+  std::vector<void*> all = this->TakeAll(bin, 1);
+  EXPECT_EQ(bin, TypeParam::slots_out(*this->pool_, 1).bin);
+  EXPECT_EQ(hz::bin_slots(bin), TypeParam::slots_out(*this->pool_, 1).count);
+  void* const last = all.back();
+  all.pop_back();
+  this->Give(bin, {last});
+  EXPECT_EQ(hz::bin_slots(bin) - 1, TypeParam::slots_out(*this->pool_, 1).count);
+  this->Give(bin, all);
+  EXPECT_EQ(0u, TypeParam::bin_in(*this->pool_, 1)) << "it is empty and has left";
+  EXPECT_EQ(0u, TypeParam::slots_out(*this->pool_, 1).count);
+}
+
 TYPED_TEST(PoolContract, ASpanGivesEverySlotOnce) {
   for (Bin bin = 1; bin < hz::kBins; ++bin) {
     const std::uintptr_t span = this->SpanAt(1 + bin);

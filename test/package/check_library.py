@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# check_library.py LIBRARY EXPORTS: what a shared library of ours may need and show, read with readelf.
-# Called by CTest, once per line; package.fault-is-found.* show that it finds each kind of fault.
+# check_library.py LIBRARY EXPORTS...: what a shared library of ours may need and show, read with readelf.
+# Called by CTest, once per library; package.fault-is-found.* show that it finds each kind of fault.
 import re
 import subprocess
 import sys
@@ -80,10 +80,9 @@ def path_faults(library):
     return [f"tells where it was built: {place}" for place in places if str(place).encode() in content]
 
 
-def main(library, list_file):
+def main(library, *lists):
     dynamic = readelf("--dynamic", library)
-    with open(list_file, encoding="utf-8") as lines:
-        wanted = wanted_names(lines, dynamic)
+    wanted = wanted_names([row for one in lists for row in Path(one).read_text(encoding="utf-8").splitlines()], dynamic)
     faults = (needed_faults(dynamic) + soname_faults(dynamic, Path(library)) + unload_faults(dynamic) + binding_faults(dynamic)
               + tls_faults(readelf("--program-headers", library)) + path_faults(Path(library))
               + export_faults(readelf("--dyn-syms", library), wanted))
@@ -93,4 +92,4 @@ def main(library, list_file):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(*sys.argv[1:]))

@@ -17,6 +17,7 @@ set(HZ_TEST_COSTS
   "PurgerAndFork" 15
   "^bench\\.lane" 12
   "^observe\\." 10
+  "^jemalloc\\.redis$" 8
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
   "^fault\\..*(Shrinking|CountDown|FailingCalls)" 8
@@ -33,6 +34,10 @@ set(HZ_TESTS_LEFT
   "^gdb\\.trouble" "^gdb\\.hz[0-9]"  # hakozuna stays
   "^preload\\."  # but for those below
   "^darwin\\."
+  "^jemalloc\\.jemalloc\\."
+  "^jemalloc\\.redis"
+  "^jemalloc\\.hakozuna\\.linked\\.[AT]"  # Actions, Arenas, Threads
+  "^jemalloc\\.hakozuna\\.linked\\.Figures"
   "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^package\\.(conan|crate|deb|macos|recipes|wheel)$"
   "^reject\\."

@@ -38,7 +38,8 @@ INSTANTIATE_TEST_SUITE_P(Malloc, Name,
                                            "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
                                            "cfree", "malloc_usable_size", "malloc_trim", "mallopt",
                                            "mallinfo", "mallinfo2", "malloc_info", "malloc_stats",
-                                           "free_sized", "free_aligned_sized", "reallocf"),
+                                           "free_sized", "free_aligned_sized", "reallocf",
+                                           "malloc_good_size"),
                          Readable);
 
 INSTANTIATE_TEST_SUITE_P(Libc, Name,

@@ -75,6 +75,12 @@ struct FreePages {
   unsigned pages = 0;
 };
 
+// What of a span is out.
+struct SlotsOut {
+  Bin bin = 0;  // 0: there is no span
+  unsigned count = 0;
+};
+
 template <class P>
 concept PoolContract = requires(typename P::Global& g, const typename P::Global& seen, Bin bin,
                                 unsigned owner, void** slots, unsigned want, std::uintptr_t span,
@@ -104,6 +110,9 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   // retired
   { P::settle_pages(g, pages) } -> std::same_as<std::uintptr_t>;
   { P::bin_at(g, span, span) } -> std::same_as<Bin>;  // span, address: of the slot there, 0 if none
+  // Of the span in a row, for statistics: its class, 0 if there is none; and how many of its slots are out
+  { P::bin_in(seen, span) } -> std::same_as<Bin>;
+  { P::slots_out(g, span) } -> std::same_as<SlotsOut>;
 };
 
 }  // namespace hz

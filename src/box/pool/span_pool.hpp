@@ -231,6 +231,15 @@ struct BasicSpanPool {
     });
   }
 
+  // Without a lock: the span may end the moment after.
+  static Bin bin_in(const Global& g, std::size_t row) { return bin_of(g.spans[row]); }
+  static SlotsOut slots_out(Global& g, std::size_t row) {
+    SlotsOut out;
+    const Span& span = g.spans[row];
+    with_shelf(g, span, [&](Bin bin) { out = {bin, unsigned{span.carved} - span.free}; });
+    return out;
+  }
+
   // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
     const volatile Span& span = g.spans[row_of(g, start)];

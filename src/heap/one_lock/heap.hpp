@@ -46,6 +46,12 @@ struct Heap {
     void* block = allocate(bin_for(bytes), bytes, 1, zeroed);
     return block == nullptr || zeroed ? block : std::memset(block, 0, bytes);
   }
+  // A block whose `size` bytes read as zero. `alignment` is a power of two.
+  static void* zeroed(std::size_t alignment, std::size_t size) {
+    bool zeroed = false;
+    void* block = allocate(aligned_bin(size == 0 ? 1 : size, alignment), size, alignment, zeroed);
+    return block == nullptr || zeroed ? block : std::memset(block, 0, size);
+  }
   static void* realloc(void* block, std::size_t size) {
     if (block == nullptr) return malloc(size);
     if (size == 0) return free(block), nullptr;
@@ -89,6 +95,14 @@ struct Heap {
     const Route r = route(block);
     if (r.answer != Answer::kValid) return report(r.why, block, r.bin), 0;
     return r.bytes;
+  }
+  // No block has more or less later than at first.
+  static std::size_t resize_in_place(void* block, std::size_t) { return usable_size(block); }
+  // What would be usable in a block of that size and alignment, a power of two; 0: there is no such block.
+  static std::size_t good_size(std::size_t alignment, std::size_t size) {
+    if (size > PTRDIFF_MAX - kGranule || alignment > PTRDIFF_MAX) return 0;
+    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
+    return bin == kHugeBin ? Regions::usable(size) : size_of_bin(bin);
   }
   // Whether a slot begins there, live or free.
   static bool owns(const void* at) {
