@@ -4,8 +4,11 @@
 #   hakozuna::<name>         libhakozuna-<name>.so        replaces malloc and operator new, and has hz_*; needs libc alone
 #   hakozuna::<name>-static  libhakozuna-<name>.a         the same, as one object: a program gets the whole surface or none
 #   hakozuna::<name>-direct  libhakozuna-<name>-direct.a  hz_* only, beside any other malloc
+# On Windows the last, and two DLLs, each with an import library lib<its name>.dll.a:
+#   hakozuna::<name>           hakozuna-<name>.dll           hz_* only
+#   hakozuna::<name>-redirect  hakozuna-<name>-redirect.dll  the same, and the C runtime's malloc goes to this heap
 # The targets behind these names, which are the same after installation, are called hakozuna-<name> and so on, so that
-# they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves only the last.
+# they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves out the first two.
 # hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
 # hz_name_default(name): libhakozuna.so and libhakozuna.a, other names of that line's drop-in libraries.
 
@@ -49,6 +52,7 @@ if(WIN32)
   set(HZ_OTHER_SYSTEMS "(darwin|linux|posix)")
   # What it is written for: Windows 10.
   add_compile_definitions(_WIN32_WINNT=0x0A00)
+  set(HZ_WINDOWS_LIBRARIES synchronization ntdll)
 elseif(APPLE)
   set(HZ_OTHER_SYSTEMS "(linux|windows)")
 else()
@@ -60,6 +64,18 @@ endif()
 check_cxx_symbol_exists(__GLIBC__ features.h HZ_GLIBC)
 set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp)
 list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
+
+# What is of Windows alone in src/export/, and what its DLLs export.
+file(GLOB HZ_REDIRECT_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/windows*.cpp")
+if(WIN32)
+  set(HZ_EXPORTS_DEF "${PROJECT_BINARY_DIR}/exports.def")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${HZ_EXPORTS_MAP}")
+  file(READ "${HZ_EXPORTS_MAP}" map)
+  string(REPLACE ";" "\n" map "${map}")
+  string(REGEX MATCHALL " hz_[a-z_]+\n" names "${map}")
+  string(JOIN "" names ${names})
+  file(CONFIGURE OUTPUT "${HZ_EXPORTS_DEF}" CONTENT "EXPORTS\n${names}" @ONLY)
+endif()
 
 # The objects that the libraries of a line are made of.
 function(hz_add_objects target struct header)
@@ -92,6 +108,13 @@ function(hz_add_shared target)
   hz_finish_library(${target})
 endfunction()
 
+function(hz_add_dll target)
+  add_library(${target} SHARED ${ARGN} "${HZ_EXPORTS_DEF}")
+  target_link_libraries(${target} PRIVATE ${HZ_WINDOWS_LIBRARIES})
+  set_target_properties(${target} PROPERTIES PREFIX "" IMPORT_PREFIX lib)
+  hz_finish_library(${target})
+endfunction()
+
 # A linker takes from an archive only the members it misses. Half of the malloc family from us and half from libc
 # would be fatal, so the archive has one member.
 function(hz_add_static target)
@@ -116,12 +139,22 @@ function(hz_add_line name struct header)
   set(core $<TARGET_OBJECTS:${target}-core-objects>)
 
   add_library(${target}-direct STATIC ${core})
-  target_link_libraries(${target}-direct INTERFACE Threads::Threads $<$<BOOL:${WIN32}>:synchronization ntdll>)
+  target_link_libraries(${target}-direct INTERFACE Threads::Threads ${HZ_WINDOWS_LIBRARIES})
   hz_finish_library(${target}-direct)
+
+  if(WIN32)
+    hz_add_dll(${target} ${core})
+    hz_add_objects(${target}-redirect-objects ${struct} ${header} ${HZ_REDIRECT_SOURCES})
+    target_compile_options(${target}-redirect-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
+    hz_add_dll(${target}-redirect ${core} $<TARGET_OBJECTS:${target}-redirect-objects>)
+    # Both C runtimes, which must be there before it is. And a program imports no DLL that it asks nothing of.
+    target_link_libraries(${target}-redirect PRIVATE ucrtbase)
+    target_link_options(${target}-redirect INTERFACE -Wl,--undefined=hz_version)
+  endif()
 
   if(HZ_DROP_IN)
     file(GLOB drop_in_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
-    list(REMOVE_ITEM drop_in_sources "${direct_source}")
+    list(REMOVE_ITEM drop_in_sources "${direct_source}" ${HZ_REDIRECT_SOURCES})
     if(NOT HZ_GLIBC)
       list(REMOVE_ITEM drop_in_sources ${HZ_GLIBC_SOURCES})
     endif()

@@ -25,6 +25,8 @@ struct Library {
     write_profile();
     ExitCheck<Line>::run();
   }
+  // Whether what redirects malloc (export/windows_redirect) is to do so; the same.
+  static bool redirects() { return Start<Line>::open() && Start<Line>::options.redirect; }
   // Where the loader has not yet written the first contents of thread-local storage.
   static void prepare_thread() { S::tls.fast.store(&S::empty, std::memory_order_relaxed); }
 

@@ -38,6 +38,7 @@ struct Options {
   bool stats_said = false, stats_file_said = false;  // the system knows which file
   bool report_only = false;
   bool background = true;
+  bool redirect = true;
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 0;        // the same
@@ -54,7 +55,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, std::string_view value);
   };
-  static const Knob kKnobs[18];
+  static const Knob kKnobs[19];
 
   static Options read();
 
