@@ -235,7 +235,8 @@ struct Family {
     void* (*heap_of)() = nullptr;
     if (find(module, which, heap_of) && find(module, which = "_errno", runtime.error)) {
       runtime.heap = heap_of();
-      find(module, "_query_new_mode", runtime.new_mode);
+      if (!find(module, "_query_new_mode", runtime.new_mode))
+        find(module, "?_query_new_mode@@YAHXZ", runtime.new_mode);
       find(module, "_callnewh", runtime.call_new_handler);
       why = hz::os::redirect(module, functions, std::size(functions), which);
     }

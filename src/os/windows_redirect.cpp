@@ -14,8 +14,6 @@
 #include "base/units.hpp"
 #include "os/windows.hpp"
 
-extern "C" BOOLEAN NTAPI RtlDllShutdownInProgress();
-
 namespace hz::os {
 namespace {
 
@@ -228,7 +226,5 @@ void* allocate_heap_block(void* heap, std::size_t bytes, bool zeroed) {
   const KeepLastError keep;
   return HeapAlloc(heap, zeroed ? HEAP_ZERO_MEMORY : 0, bytes);
 }
-
-bool is_process_ending() { return RtlDllShutdownInProgress() != FALSE; }
 
 }  // namespace hz::os

@@ -29,7 +29,4 @@ std::size_t heap_block_bytes(void* heap, const void* block);
 void free_heap_block(void* heap, void* block);
 void* allocate_heap_block(void* heap, std::size_t bytes, bool zeroed);
 
-// The process ends: this is its last thread. Another may have had any lock when Windows ended it.
-bool is_process_ending();
-
 }  // namespace hz::os
