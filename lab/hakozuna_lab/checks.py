@@ -148,7 +148,7 @@ FULL = (
     ),
     Lane(
         "windows",
-        folders=("contract", "death", "model", "stress", "surface", "unit"),
+        folders=("contract", "death", "model", "stress", "surface", "unit", "windows"),
         only=("hakozuna", "hz7"),
         without=SLOW_IN_WINE,
         emulates="windows",

@@ -41,16 +41,19 @@ bool is_plain(const Byte* at) {
          begins_with(kNotInWine);
 }
 
-// Whether something that may be a jump at `at` leads to one of the bytes from `first` up to `end`. What looks
-// like one may be the middle of another instruction: then this says so in vain.
-bool jumps_between(const Byte* at, const Byte* first, const Byte* end) {
-  const Byte code = at[0], next = at[1];
-  const Byte* to = nullptr;
-  if ((code & 0xF0) == 0x70 || code == 0xEB || (code & 0xFC) == 0xE0)
-    to = at + 2 + static_cast<signed char>(next);
-  if (code == 0xE9) to = at + 5 + distance(at + 1);
-  if (code == 0x0F && (next & 0xF0) == 0x80) to = at + 6 + distance(at + 2);
-  return to >= first && to < end;
+// Whether something that may be a jump, among the bytes from `at` up to `end`, leads to one from `first` up
+// to `last`. What looks like one may be the middle of another instruction: then this says so in vain.
+bool jumps_between(const Byte* at, const Byte* end, const Byte* first, const Byte* last) {
+  const auto leads_there = [&](std::ptrdiff_t to) { return at + to >= first && at + to < last; };
+  for (; at + 2 <= end; ++at) {
+    const Byte code = at[0], next = at[1];
+    const bool is_short = (code & 0xF0) == 0x70 || code == 0xEB || (code & 0xFC) == 0xE0;
+    if (is_short && leads_there(2 + static_cast<signed char>(next))) return true;
+    if (code == 0xE9 && at + 5 <= end && leads_there(5 + distance(at + 1))) return true;
+    const bool is_long = code == 0x0F && (next & 0xF0) == 0x80;
+    if (is_long && at + 6 <= end && leads_there(6 + distance(at + 2))) return true;
+  }
+  return false;
 }
 
 // Why the first bytes of a function cannot be overwritten; nullptr: they can. Nothing leads into a prologue:
@@ -68,8 +71,7 @@ const char* obstacle(const Byte* entry) {
   const std::size_t prologue = unwind[1];
   if (prologue >= kJump) return nullptr;
   const Byte* const first = entry + (prologue == 0 ? 1 : prologue);
-  for (const Byte* at = entry + kJump; at < end; ++at)
-    if (jumps_between(at, first, entry + kJump)) return "it jumps back to its first bytes";
+  if (jumps_between(entry + kJump, end, first, entry + kJump)) return "it jumps back to its first bytes";
   return nullptr;
 }
 
