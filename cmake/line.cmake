@@ -111,6 +111,7 @@ endfunction()
 function(hz_add_dll target)
   add_library(${target} SHARED ${ARGN} "${HZ_EXPORTS_DEF}")
   target_link_libraries(${target} PRIVATE ${HZ_WINDOWS_LIBRARIES})
+  target_link_options(${target} PRIVATE -Wl,--no-insert-timestamp)  # the same bytes at any time
   set_target_properties(${target} PROPERTIES PREFIX "" IMPORT_PREFIX lib)
   hz_finish_library(${target})
 endfunction()
@@ -147,8 +148,10 @@ function(hz_add_line name struct header)
     hz_add_objects(${target}-redirect-objects ${struct} ${header} ${HZ_REDIRECT_SOURCES})
     target_compile_options(${target}-redirect-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
     hz_add_dll(${target}-redirect ${core} $<TARGET_OBJECTS:${target}-redirect-objects>)
-    # Both C runtimes, which must be there before it is. And a program imports no DLL that it asks nothing of.
-    target_link_libraries(${target}-redirect PRIVATE ucrtbase)
+    # Both C runtimes must be there before it is. It is written for the first; of the second it has a function imported.
+    target_link_libraries(${target}-redirect PRIVATE msvcrt ucrtbase)
+    target_link_options(${target}-redirect PRIVATE -Wl,--undefined=__imp__malloc_base)
+    # A program imports no DLL that it asks nothing of.
     target_link_options(${target}-redirect INTERFACE -Wl,--undefined=hz_version)
   endif()
 

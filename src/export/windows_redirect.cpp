@@ -98,8 +98,10 @@ struct Family {
   static void* calloc(size_t count, size_t size) {
     size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes)) return no_memory();
-    void* block = hz::os::is_process_ending() ? nullptr : ThisHeap::calloc(1, bytes);
-    return block != nullptr ? clear_from(block, bytes) : clear_from(allocate(bytes, 1), 0);
+    if (HZ_UNLIKELY(hz::os::is_process_ending())) return hz::os::allocate_heap_block(heap(), bytes, true);
+    void* block = ThisHeap::calloc(1, bytes);
+    if (block == nullptr) block = try_again(bytes, [&] { return ThisHeap::calloc(1, bytes); });
+    return clear_from(block, bytes);
   }
   static void* realloc(void* block, size_t size) {
     if (block == nullptr) return malloc(size);

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kJump = 5;                      // e9 and a distance
 constexpr std::size_t kReach = std::size_t{1} << 31;  // of a distance
 constexpr std::size_t kSlot = 16;                     // ff 25 00000000, an address
+constexpr std::size_t kAlignment = 16;                // of functions, by most compilers
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr unsigned kMost = 64;
 
@@ -31,8 +32,8 @@ std::int32_t distance(const Byte* at) {
   return n;
 }
 
-// What has no unwind table and may be overwritten: a function that is nothing but a jump to another one; and
-// what Wine has in the place of a function that it does not have, which tells so and ends the program.
+// What is as long as a jump, wherever it lies: a function that is nothing but a jump to another one; and what
+// Wine has in the place of a function that it does not have, which tells so and ends the program.
 bool is_plain(const Byte* at) {
   constexpr Byte kJumpNear[] = {0xE9}, kJumpThrough[] = {0xFF, 0x25}, kJumpThroughWide[] = {0x48, 0xFF, 0x25},
                  kNotInWine[] = {0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D};
@@ -56,23 +57,33 @@ bool jumps_between(const Byte* at, const Byte* end, const Byte* first, const Byt
   return false;
 }
 
-// Why the first bytes of a function cannot be overwritten; nullptr: they can. Nothing leads into a prologue:
-// Windows could not unwind from there.
+// The unwind table of the function that this byte is of, and its module. None: the function has no frame, as
+// one that ends by a jump to another.
+const RUNTIME_FUNCTION* table_of(const Byte* at, const Byte*& module) {
+  DWORD64 base = 0;
+  const RUNTIME_FUNCTION* table = RtlLookupFunctionEntry(address(at), &base, nullptr);
+  module = static_cast<const Byte*>(pointer(base));
+  return table;
+}
+
+// Why the first bytes of a function cannot be overwritten; nullptr: they can. Its table says where it ends,
+// and where its prologue does, into which nothing jumps, for Windows could not unwind from there. A function
+// without a table is one of those that compilers begin at multiples of 16, or its end is not known.
 const char* obstacle(const Byte* entry) {
   if (address(entry) % kWord > kWord - kJump) return "its beginning cannot be written at once";
-  DWORD64 base = 0;
-  const RUNTIME_FUNCTION* function = RtlLookupFunctionEntry(address(entry), &base, nullptr);
-  if (function == nullptr) return is_plain(entry) ? nullptr : "it has no unwind table";
-  const auto* const begin = reinterpret_cast<const Byte*>(base) + function->BeginAddress;
-  const auto* const end = reinterpret_cast<const Byte*>(base) + function->EndAddress;
-  if (begin != entry) return "it does not begin where it is exported";
-  if (entry + kJump > end) return "it is too short";
-  const auto* const unwind = reinterpret_cast<const Byte*>(base) + function->UnwindData;
-  const std::size_t prologue = unwind[1];
-  if (prologue >= kJump) return nullptr;
-  const Byte* const first = entry + (prologue == 0 ? 1 : prologue);
-  if (jumps_between(entry + kJump, end, first, entry + kJump)) return "it jumps back to its first bytes";
-  return nullptr;
+  const Byte *module = nullptr, *end = entry + kAlignment, *first = entry + 1;
+  if (const RUNTIME_FUNCTION* table = table_of(entry, module)) {
+    if (module + table->BeginAddress != entry) return "it does not begin where it is exported";
+    end = module + table->EndAddress;
+    if (entry + kJump > end) return "it is too short";
+    if (const Byte prologue = module[table->UnwindData + 1]) first = entry + prologue;
+  } else if (is_plain(entry)) {
+    return nullptr;
+  } else if (address(entry) % kAlignment != 0 || table_of(entry + kJump - 1, module) != nullptr) {
+    return "its end is not known";
+  }
+  return jumps_between(entry + kJump, end, first, entry + kJump) ? "it jumps back to its first bytes"
+                                                                 : nullptr;
 }
 
 // Pages that a jump reaches from all of [first, last]. Where a place looks free and is not, the next one is

@@ -68,6 +68,13 @@ TEST_F(Code, MayJumpBackBehindItsFirstBytes) {
   EXPECT_EQ(100, Call("odd_later_loop"));
 }
 
+TEST_F(Code, MayHaveNoFrame) {
+  ASSERT_EQ(1, Call("odd_leaf"));
+  EXPECT_EQ("", Redirect({{"odd_leaf", kOurs, true}}));
+  EXPECT_EQ(100, Call("odd_leaf"));
+  EXPECT_EQ(1, Call("odd_plain"));
+}
+
 TEST_F(Code, MayLackWhatIsNotNeeded) {
   EXPECT_EQ("", Redirect({{"odd_none", kOurs, false}, {"odd_plain", kOurs, true}}));
   EXPECT_EQ(100, Call("odd_plain"));
@@ -77,7 +84,8 @@ TEST_F(Code, ChangesNothingWhereOneCannotBe) {
   for (const auto& [name, why] : {std::pair{"odd_short", "it is too short"},
                                   {"odd_loop", "it jumps back to its first bytes"},
                                   {"odd_long_loop", "it jumps back to its first bytes"},
-                                  {"odd_leaf", "it has no unwind table"},
+                                  {"odd_leaf_loop", "it jumps back to its first bytes"},
+                                  {"odd_middle", "its end is not known"},
                                   {"odd_address", "its beginning cannot be written at once"},
                                   {"odd_none", "it is not there"},
                                   {"odd_twin", "it is another function as well"}}) {

@@ -23,11 +23,11 @@ WITH_TABLE(odd_long_loop, "",
            "nop\n1: dec %ecx\nnop\nnop\n.byte 0x0f, 0x8f\n.long 1b - . - 4\nmov $5, %eax\nret\n");
 /* A loop behind them. */
 WITH_TABLE(odd_later_loop, "", "mov $6, %eax\n1: dec %ecx\njg 1b\nret\n");
-/* Without a table, and at an odd address. */
-FUNCTION(odd_leaf, "mov $7, %eax\nret\n");
-FUNCTION(odd_address_,
-         "nop\nnop\nnop\nnop\n.globl odd_address\n.seh_proc odd_address\nodd_address:\n.seh_endprologue\n"
-         "mov $8, %eax\nret\n.seh_endproc\n");
+/* Without a table: as compilers make what ends by a jump; one with a loop; and what lies anywhere. */
+FUNCTION(odd_leaf, "xor %r8d, %r8d\n.byte 0xe9\n.long odd_plain - . - 4\n");
+FUNCTION(odd_leaf_loop, "nop\n1: dec %ecx\nnop\nnop\njg 1b\nmov $7, %eax\nret\n");
+FUNCTION(odd_middle_, ".skip 8, 0x90\n.globl odd_middle\nodd_middle:\nmov $8, %eax\nret\n");
+FUNCTION(odd_address_, ".skip 4, 0x90\n.globl odd_address\nodd_address:\nmov $9, %eax\nret\n");
 
 int DllMain(void* module, unsigned long reason, void* reserved);
 int DllMain(void* module, unsigned long reason, void* reserved) {
