@@ -160,8 +160,8 @@ class Entries {
  private:
   const char* add(Entry entry) {
     for (const Entry& other : *this) {
-      if (other.at != entry.at) continue;
-      return other.redirection->to == entry.redirection->to ? nullptr : "it is another function as well";
+      if (other.at == entry.at && other.redirection->to == entry.redirection->to) return nullptr;
+      if (other.at < entry.at + kJump && entry.at < other.at + kJump) return "it is another function as well";
     }
     if (count_ == kMost) return "there are too many";
     if (const char* why = obstacle(entry.at)) return why;
