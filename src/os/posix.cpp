@@ -57,7 +57,7 @@ void write_error(const char* text, std::size_t length) {
   }
 }
 
-// The linker has been told (-z nodelete).
+// On Linux the linker has been told (-z nodelete).
 void stay_loaded() {}
 
 bool is_process_ending() { return false; }
