@@ -28,7 +28,13 @@ using hz_test::Opaque;
 using hz_test::RunChild;
 using hz_test::Setting;
 
-std::string Dll() { return "hakozuna-" + hz_test::ExpectedLine() + "-redirect.dll"; }
+// It lies beside this program.
+std::string Dll() {
+  char self[MAX_PATH + 1];
+  GetModuleFileNameA(nullptr, self, MAX_PATH);
+  const std::string path = self;
+  return path.substr(0, path.rfind('\\') + 1) + "hakozuna-" + hz_test::ExpectedLine() + "-redirect.dll";
+}
 
 hz_stats_t Stats() {
   hz_stats_t now;
