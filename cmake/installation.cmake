@@ -11,6 +11,7 @@ get_property(libraries GLOBAL PROPERTY HZ_LIBRARIES)
 
 install(TARGETS ${libraries} EXPORT hakozuna-targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libraries NAMELINK_COMPONENT development
+        RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT libraries
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
 install(EXPORT hakozuna-targets NAMESPACE hakozuna:: DESTINATION "${config_dir}" COMPONENT development)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/hakozuna" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"

@@ -5,8 +5,11 @@
 #   hakozuna::<name>-static  libhakozuna-<name>.a         the same, as one object: a program gets the whole surface or none
 #   hakozuna::<name>-direct  libhakozuna-<name>-direct.a  hz_* only, beside any other malloc
 # On macOS the first is a .dylib, and there is no second.
+# On Windows the last, and two DLLs, each with an import library lib<its name>.dll.a:
+#   hakozuna::<name>           hakozuna-<name>.dll           hz_* only
+#   hakozuna::<name>-redirect  hakozuna-<name>-redirect.dll  the same, and the C runtime's malloc goes to this heap
 # The targets behind these names, which are the same after installation, are called hakozuna-<name> and so on, so that
-# they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves only the last.
+# they clash with nothing in a project that has this one as a part. HZ_DROP_IN=OFF leaves out the first two.
 # hz_add_lines(enabled name struct header...): those of the lines that are enabled; sets HZ_LINE_NAMES.
 # hz_add_jemalloc(): hakozuna::je, libhakozuna-je.so, line hakozuna with jemalloc's functions beside the others.
 # hz_name_default(name): libhakozuna.so (.dylib) and libhakozuna.a, other names of that line's drop-in libraries.
@@ -54,6 +57,7 @@ if(WIN32)
   set(HZ_OTHER_SYSTEMS "(darwin|linux|posix)")
   # What it is written for: Windows 10.
   add_compile_definitions(_WIN32_WINNT=0x0A00)
+  set(HZ_WINDOWS_LIBRARIES synchronization ntdll)
 elseif(APPLE)
   set(HZ_OTHER_SYSTEMS "(linux|windows)")
   # There malloc is libmalloc's, which is told of our heap.
@@ -69,10 +73,22 @@ set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp)
 list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
 if(NOT APPLE)
   file(GLOB HZ_DROP_IN_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")
-  list(FILTER HZ_DROP_IN_SOURCES EXCLUDE REGEX "/export/(darwin|direct)[^/]*$")
+  list(FILTER HZ_DROP_IN_SOURCES EXCLUDE REGEX "/export/(darwin|direct|windows)[^/]*$")
   if(NOT HZ_GLIBC)
     list(REMOVE_ITEM HZ_DROP_IN_SOURCES ${HZ_GLIBC_SOURCES})
   endif()
+endif()
+
+# What is of Windows alone in src/export/, and what its DLLs export.
+file(GLOB HZ_REDIRECT_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/windows*.cpp")
+if(WIN32)
+  set(HZ_EXPORTS_DEF "${PROJECT_BINARY_DIR}/exports.def")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${HZ_EXPORTS_MAP}")
+  file(READ "${HZ_EXPORTS_MAP}" map)
+  string(REPLACE ";" "\n" map "${map}")
+  string(REGEX MATCHALL " hz_[a-z_]+\n" names "${map}")
+  string(JOIN "" names ${names})
+  file(CONFIGURE OUTPUT "${HZ_EXPORTS_DEF}" CONTENT "EXPORTS\n${names}" @ONLY)
 endif()
 
 # The objects that the libraries of a line are made of.
@@ -111,6 +127,14 @@ function(hz_add_shared target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${HZ_EXPORTS_MAP}")
 endfunction()
 
+function(hz_add_dll target)
+  add_library(${target} SHARED ${ARGN} "${HZ_EXPORTS_DEF}")
+  target_link_libraries(${target} PRIVATE ${HZ_WINDOWS_LIBRARIES})
+  target_link_options(${target} PRIVATE -Wl,--no-insert-timestamp)  # the same bytes at any time
+  set_target_properties(${target} PROPERTIES PREFIX "" IMPORT_PREFIX lib)
+  hz_finish_library(${target})
+endfunction()
+
 # A linker takes from an archive only the members it misses. Half of the malloc family from us and half from libc
 # would be fatal, so the archive has one member.
 function(hz_add_static target)
@@ -135,8 +159,20 @@ function(hz_add_line name struct header)
   set(core $<TARGET_OBJECTS:${target}-core-objects>)
 
   add_library(${target}-direct STATIC ${core})
-  target_link_libraries(${target}-direct INTERFACE Threads::Threads $<$<BOOL:${WIN32}>:synchronization ntdll>)
+  target_link_libraries(${target}-direct INTERFACE Threads::Threads ${HZ_WINDOWS_LIBRARIES})
   hz_finish_library(${target}-direct)
+
+  if(WIN32)
+    hz_add_dll(${target} ${core})
+    hz_add_objects(${target}-redirect-objects ${struct} ${header} ${HZ_REDIRECT_SOURCES})
+    target_compile_options(${target}-redirect-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
+    hz_add_dll(${target}-redirect ${core} $<TARGET_OBJECTS:${target}-redirect-objects>)
+    # Both C runtimes must be there before it is. It is written for the first; of the second it has a function imported.
+    target_link_libraries(${target}-redirect PRIVATE msvcrt ucrtbase)
+    target_link_options(${target}-redirect PRIVATE -Wl,--undefined=__imp__malloc_base)
+    # A program imports no DLL that it asks nothing of.
+    target_link_options(${target}-redirect INTERFACE -Wl,--undefined=hz_version)
+  endif()
 
   if(HZ_DROP_IN)
     hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${HZ_DROP_IN_SOURCES})

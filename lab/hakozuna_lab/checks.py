@@ -156,7 +156,7 @@ FULL = (
     ),
     Lane(
         "windows",
-        folders=("bench", "contract", "death", "model", "stress", "surface", "unit"),
+        folders=("bench", "contract", "death", "model", "stress", "surface", "unit", "windows"),
         only=("hakozuna", "hz7"),
         without=SLOW_IN_WINE,
         emulates="windows",

@@ -40,6 +40,9 @@ HZ_EXPORT void hz_stats(hz_stats_t* out, size_t size) {
 }
 
 namespace {
-__attribute__((constructor)) void at_start() { ThisLibrary::at_load(); }
+__attribute__((constructor)) void at_start() {
+  hz::os::stay_loaded();
+  ThisLibrary::at_load();
+}
 __attribute__((destructor)) void at_end() { ThisLibrary::at_exit(); }
 }  // namespace

@@ -22,10 +22,13 @@ struct Library {
     if (prints_stats() || writes_profile()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
+    if (os::is_process_ending()) return when_terminated();
     if (prints_stats()) Stats<Line>::print_last();
     write_profile();
     ExitCheck<Line>::run();
   }
+  // Whether what redirects malloc (export/windows_redirect) is to do so; the same.
+  static bool redirects() { return Start<Line>::open() && Start<Line>::options.redirect; }
   // Where the loader has not yet written the first contents of thread-local storage.
   static void prepare_thread() { S::tls().fast.store(&S::empty, std::memory_order_relaxed); }
 
@@ -46,7 +49,7 @@ struct Library {
   static void set_floor(std::size_t bytes) { Line::Retain::set(S::global.retain, {.floor = bytes}); }
 
  private:
-  // In a signal handler.
+  // In a signal handler, or when a lock may be held by nobody.
   static void when_terminated() {
     if (prints_stats()) Stats<Line>::print_interrupted();
     write_profile();

@@ -67,6 +67,7 @@ bool set_background(Options& o, std::string_view value) { return choose(value, {
 bool set_name_mappings(Options& o, std::string_view value) {
   return choose(value, {"0", "1"}, o.name_mappings);
 }
+bool set_redirect(Options& o, std::string_view value) { return choose(value, {"0", "1"}, o.redirect); }
 bool set_huge_pages(Options& o, std::string_view value) {
   return choose(value, {"auto", "never", "always"}, o.huge_pages);
 }
@@ -199,7 +200,7 @@ HZ_COLD void Options::warn_of_preset(const char* line) const {
   message.text("hz: warning: line ").text(line).text(" has no preset ").text(preset).text("\n").send();
 }
 
-constexpr Options::Knob Options::kKnobs[19] = {
+constexpr Options::Knob Options::kKnobs[20] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "where the statistics line goes instead of stderr", set_stats_file},
@@ -241,6 +242,8 @@ constexpr Options::Knob Options::kKnobs[19] = {
     {"learn_purger", "HZ_LEARN_PURGER", "0 to 1024",
      "1024ths of a processor for which the purger of a learning heap may look in vain; 0: any",
      set_learn_purger},
+    {"redirect", "HZ_REDIRECT", "0, 1",
+     "whether the DLL that redirects the malloc of Windows' C runtimes does so", set_redirect},
 };
 
 }  // namespace hz

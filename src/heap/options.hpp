@@ -39,6 +39,7 @@ struct Options {
   bool report_only = false;
   bool background = true;
   bool name_mappings = false;
+  bool redirect = true;
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 0;        // the same
@@ -55,7 +56,7 @@ struct Options {
     const char* meaning;
     bool (*set)(Options&, std::string_view value);
   };
-  static const Knob kKnobs[19];
+  static const Knob kKnobs[20];
 
   static Options read();
 

@@ -69,6 +69,10 @@ const char* program_name();  // without its folder
 void write_error(const char* text, std::size_t length);
 void keep_error_stream();  // of the program that closes its stderr before it ends
 [[noreturn]] void abort_process();
+// It ends by Windows, which has ended all threads but this one, wherever they were: a lock may be held for
+// ever.
+bool is_process_ending();
+void stay_loaded();  // this library, also if the program unloads it: its blocks and its threads do
 
 // Files that the user named; "%p" is the number of the process that opens them, and what does not begin at
 // the root is meant from here.

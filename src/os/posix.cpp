@@ -57,6 +57,11 @@ void write_error(const char* text, std::size_t length) {
   }
 }
 
+// On Linux the linker has been told (-z nodelete).
+void stay_loaded() {}
+
+bool is_process_ending() { return false; }
+
 // This may be the purger, which takes no signal, and musl's abort calls no handler of one that is blocked.
 void abort_process() {
   sigset_t only;

@@ -238,6 +238,13 @@ void write_error(const char* text, std::size_t length) {
 
 void abort_process() { abort(); }
 
+void stay_loaded() {
+  const KeepLastError keep;
+  constexpr DWORD kByAddress = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN;
+  HMODULE self = nullptr;
+  GetModuleHandleExA(kByAddress, reinterpret_cast<const char*>(&stay_loaded), &self);
+}
+
 Environment::Environment() : variables_(nullptr) {
   const KeepLastError keep;
   text_ = GetEnvironmentStringsA();

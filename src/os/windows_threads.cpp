@@ -79,17 +79,19 @@ bool barrier_on_all_threads() {
   return true;
 }
 
+bool is_process_ending() { return RtlDllShutdownInProgress() != FALSE; }
+
 // When a process ends, Windows ends its other threads wherever they are, and calls DLLs then. Who waits now
 // waits for one of them, for ever: the process ends here, as it would if it waited for a lock of Windows'
 // own.
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) {
+  constexpr UINT kLikeWindows = 0xC000004B;  // STATUS_THREAD_IS_TERMINATING
+  if (is_process_ending()) TerminateProcess(GetCurrentProcess(), kLikeWindows);
   wait_at_most(word, while_value, INFINITE);
 }
 
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds) {
   const KeepLastError keep;
-  constexpr UINT kLikeWindows = 0xC000004B;  // STATUS_THREAD_IS_TERMINATING
-  if (RtlDllShutdownInProgress() != FALSE) TerminateProcess(GetCurrentProcess(), kLikeWindows);
   WaitOnAddress(const_cast<std::uint32_t*>(word), &while_value, sizeof while_value, milliseconds);
 }
 

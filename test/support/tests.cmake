@@ -91,6 +91,12 @@ function(hz_line_program name line kind)
   hz_link_program(${name}_${line} ${name} hakozuna::${line}-${kind})
 endfunction()
 
+# hz_put_beside_dlls(TARGETS…): on Windows, where the loader looks for DLLs beside the program.
+function(hz_put_beside_dlls)
+  set_target_properties(${ARGN} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endfunction()
+
 # hz_register(PROGRAM PREFIX LABEL [ALONE REGEX] [TIMEOUT SECONDS] [ENVIRONMENT …]): the tests of PROGRAM, listed when
 # ctest starts. The cases of a suite share a process and are one test of ctest, PREFIX.Suite, because a process costs
 # more than most cases. Suites that match ALONE have a process for each case, PREFIX.Suite.Case: those whose cases count

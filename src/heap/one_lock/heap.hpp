@@ -268,6 +268,10 @@ struct Library {
     if (prints_stats()) print_last();
   }
   static void prepare_thread() {}
+  static bool redirects() {
+    H::open();
+    return H::options.redirect;
+  }
 
   static bool write_profile() { return false; }  // it has no policy
 
