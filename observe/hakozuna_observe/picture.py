@@ -284,8 +284,10 @@ def _threads(reader: _Reader, classes: list[SizeClass]) -> tuple[list[Thread], d
     """Those alive; and the sums over all states, also those that are no living thread's."""
     sums: dict[str, int] = {"cached_bytes": 0}
     threads = []
-    for state in _list(reader, reader.one("process.threads")):
-        thread = Thread(reader.one("thread.number", state), "")
+    alive = _list(reader, reader.one("process.threads"))
+    numbers = _numbers(reader.process, [reader.one("thread.local", state) for state in alive])
+    for state in alive:
+        thread = Thread(numbers.get(reader.one("thread.local", state), 0), "")
         thread.name = reader.process.thread_name(thread.number)
         thread.revoked = reader.one("thread.revoked", state) != 0
         thread.outbox_bytes = reader.one("thread.outbox", state)
@@ -299,6 +301,29 @@ def _threads(reader: _Reader, classes: list[SizeClass]) -> tuple[list[Thread], d
         sums["nobodys_outbox"] = sums.get("nobodys_outbox", 0) + reader.one("thread.outbox", state)
         _add(reader, state, sums)
     return threads, sums
+
+
+# How far from a variable of ours in a thread's static storage the C library may keep the thread's number.
+_BEFORE, _AFTER = 8 << 10, 64 << 10
+
+
+def _numbers(process: Process, variables: list[int]) -> dict[int, int]:
+    """The system's numbers of the threads whose variables of ours lie at these addresses. The heap does not ask for
+    them, since that would be one more system call in each thread; but the C library keeps them, as far from our
+    variables in every thread as in any other (initial-exec storage). So: the distance at which they have
+    numbers of threads, all different. Whoever is not found, as with a C library that has them elsewhere, has none."""
+    known = {struct.pack("<I", number): number for number in process.thread_numbers()}
+    distances: dict[int, dict[int, int]] = {}
+    for variable in variables:
+        first, text = process.read_around(variable, _BEFORE, _AFTER)
+        for packed, number in known.items():
+            at = text.find(packed)
+            while at >= 0:
+                if at % 4 == 0:
+                    distances.setdefault(first + at - variable, {})[variable] = number
+                at = text.find(packed, at + 1)
+    # A thread may have ended meanwhile: the distance that tells the most apart.
+    return max(distances.values(), key=lambda found: len(set(found.values())), default={})
 
 
 def _list(reader: _Reader, at: int) -> list[tuple[int, bytes]]:

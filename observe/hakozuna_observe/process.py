@@ -123,6 +123,32 @@ class Process:
             raise UnseenError(f"process {self.pid} has ended")
         raise UnreadableError(f"process {self.pid}: what lies at {at:#x} cannot be read: {os.strerror(error)}")
 
+    def read_around(self, at: int, before: int, after: int) -> tuple[int, bytes]:
+        """What can be read of that range without a gap around `at`, and where it begins."""
+        first, last = at, at
+        text = b""
+        page = 4096
+        for begin in range(at & -page, at + after, page):
+            try:
+                text += self.read(begin, page)
+            except UnreadableError:
+                break
+            first, last = min(first, begin), begin + page
+        for begin in range((at & -page) - page, at - before, -page):
+            try:
+                text = self.read(begin, page) + text
+            except UnreadableError:
+                break
+            first = begin
+        return first, text if last > first else b""
+
+    def thread_numbers(self) -> list[int]:
+        """Of all threads; empty if it has ended."""
+        try:
+            return [int(entry.name) for entry in (self.root / "task").iterdir()]
+        except OSError:
+            return []
+
     def _forbidden(self) -> UnseenError:
         why = "it is another user's, or one that may not be traced"
         try:

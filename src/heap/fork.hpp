@@ -76,7 +76,7 @@ struct Forks {
   static void leave_others_behind(typename S::Global& g) {
     for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
       next = t->next;
-      t != S::tls().heap ? leave_behind(g, *t) : T::number(*t);
+      if (t != S::tls().heap) leave_behind(g, *t);
     }
   }
   // For a thread to come, or for trim.

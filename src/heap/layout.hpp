@@ -29,6 +29,7 @@ struct LayoutOf {
   using S = State<Line>;
   using Global = typename S::Global;
   using Thread = typename S::Thread;
+  using Local = typename S::Local;
   using Word = layout::Word;
 
   enum : layout::Part {
@@ -63,12 +64,12 @@ struct LayoutOf {
   static constexpr layout::Words<6> kOfThread = {
       Word("thread.bytes", sizeof(Thread)),
       {"thread.next", offsetof(Thread, next), sizeof(Thread*)},
-      {"thread.number", offsetof(Thread, number), sizeof(std::uint32_t)},
+      {"thread.local", offsetof(Thread, local), sizeof(Local*)},
       {"thread.owner", offsetof(Thread, owner), sizeof(unsigned)},
       {"thread.revoked", offsetof(Thread, revoked), 1},
       {"thread.taken", offsetof(Thread, taken), sizeof(std::ptrdiff_t)}};
 
-  // Of a box that names any.
+  // Of a box that may name none.
   template <class Box>
   static consteval auto of(layout::Part part, std::size_t at) {
     if constexpr (requires { Box::words(); })
@@ -84,13 +85,15 @@ struct LayoutOf {
   }
   static constexpr auto kWords = layout::joined(
       layout::placed(kOwn, kProcess, 0), layout::placed(kOfShared, kShared, 0),
-      layout::placed(kOfPurger, kPurger, 0), of<typename Line::Retain>(kProcess, offsetof(Global, retain)),
-      of<typename Line::Source>(kProcess, offsetof(Global, source)), of<typename Line::Pool>(kPool, 0),
-      layout::placed(Line::Pool::words_of_span(), kSpan, 0), of<SizeClasses>(kClasses, 0), of_magazines(),
+      layout::placed(kOfPurger, kPurger, 0),
+      layout::placed(Line::Retain::words(), kProcess, offsetof(Global, retain)),
+      layout::placed(Line::Source::words(), kProcess, offsetof(Global, source)),
+      layout::placed(Line::Pool::words(), kPool, 0), layout::placed(Line::Pool::words_of_span(), kSpan, 0),
+      layout::placed(SizeClasses::words(), kClasses, 0), of_magazines(),
       of<typename Line::Policy>(kPolicy, 0), layout::placed(kOfThread, kThread, 0),
       layout::placed(Line::Retain::words_of_thread(), kThread, offsetof(Thread, retain)),
-      of<typename Line::Front>(kThread, offsetof(Thread, front)),
-      of<typename Line::Exchange>(kThread, offsetof(Thread, exchange)),
+      layout::placed(Line::Front::words(), kThread, offsetof(Thread, front)),
+      layout::placed(Line::Exchange::words(), kThread, offsetof(Thread, exchange)),
       of<typename Line::Observe>(kThread, offsetof(Thread, observe)));
 };
 

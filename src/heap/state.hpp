@@ -162,7 +162,6 @@ struct State {
     os::Lock lock;  // held by whoever crosses the boundary with this state
     bool alive = false;
     unsigned owner = 0;
-    std::uint32_t number = 0;        // the system's, of the thread, for who looks from outside
     unsigned given_batches = 0;      // see TransferCache::put
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
     bool hidden = false;             // it sees `empty` since it emptied itself

@@ -95,8 +95,6 @@ struct Threads {
     Line::Exchange::join(t.exchange, S::shelves.exchange);
   }
 
-  static void number(Thread& t) { t.number = static_cast<std::uint32_t>(os::thread_id()); }
-
   // With the list's lock.
   static void delist(typename S::Global& g, Thread& t) {
     (t.previous != nullptr ? t.previous->next : g.threads) = t.next;
@@ -139,7 +137,6 @@ struct Threads {
     if (t == nullptr) return nullptr;
     t->hooked.set(false);
     t->local.set(&S::tls());
-    number(*t);
     enlist(g, *t);
     wake_purger();
     return t;

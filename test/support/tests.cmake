@@ -13,7 +13,8 @@ function(hz_test_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   # Without builtins: a compiler may not pair up or drop the very calls that are tested. clang 14 needs to be told that
   # sized delete exists.
-  target_compile_options(${target} PRIVATE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wno-invalid-offsetof> -fno-builtin -fsized-deallocation)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin $<$<COMPILE_LANGUAGE:CXX>:-Wno-invalid-offsetof>
+    $<$<COMPILE_LANGUAGE:CXX>:-fsized-deallocation>)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/test)
   if(HZ_EMULATED)
     target_compile_definitions(${target} PRIVATE HZ_TEST_EMULATED)
