@@ -27,11 +27,11 @@ struct Word {
 
   constexpr Word() = default;
   // A number that the reader has to know.
-  consteval Word(const char* text, std::size_t number) : offset(static_cast<std::uint32_t>(number)) {
+  constexpr Word(const char* text, std::size_t number) : offset(static_cast<std::uint32_t>(number)) {
     write(text);
   }
   // In a slice of a box's own.
-  consteval Word(const char* text, std::size_t at, std::size_t size, std::size_t many = 1)
+  constexpr Word(const char* text, std::size_t at, std::size_t size, std::size_t many = 1)
       : offset(static_cast<std::uint32_t>(at)),
         count(static_cast<std::uint16_t>(many)),
         bytes(static_cast<std::uint8_t>(size)) {
@@ -39,8 +39,9 @@ struct Word {
   }
 
  private:
-  consteval void write(const char* text) {
-    for (std::size_t i = 0; text[i] != 0; ++i) name[i] = text[i];  // too long a name does not compile
+  constexpr void write(const char* text) {
+    for (std::size_t i = 0; text[i] != 0; ++i)
+      name[i] = text[i];  // too long a name does not compile: the words are constants
   }
 };
 static_assert(sizeof(Word) == 32);
@@ -50,7 +51,7 @@ using Words = std::array<Word, kCount>;
 
 // Words of a slice that lies `at` bytes from the part's beginning; numbers stay.
 template <std::size_t kCount>
-consteval Words<kCount> placed(Words<kCount> words, Part part, std::size_t at) {
+constexpr Words<kCount> placed(Words<kCount> words, Part part, std::size_t at) {
   for (Word& word : words) {
     if (word.bytes == 0) continue;
     word.part = part;
@@ -60,7 +61,7 @@ consteval Words<kCount> placed(Words<kCount> words, Part part, std::size_t at) {
 }
 
 template <std::size_t... kCounts>
-consteval auto joined(const Words<kCounts>&... lists) {
+constexpr auto joined(const Words<kCounts>&... lists) {
   Words<(kCounts + ...)> all;
   std::size_t at = 0;
   const auto add = [&](const auto& list) {

@@ -132,7 +132,7 @@ class SizeClasses {
     return count;
   }
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<2>{layout::Word("class.size", offsetof(SizeClasses, size_), 4, kBins),
                             {"class.dealt", offsetof(SizeClasses, dealt_), 1, kSpares}};
   }

@@ -71,13 +71,13 @@ struct LayoutOf {
 
   // Of a box that may name none.
   template <class Box>
-  static consteval auto of(layout::Part part, std::size_t at) {
+  static constexpr auto of(layout::Part part, std::size_t at) {
     if constexpr (requires { Box::words(); })
       return layout::placed(Box::words(), part, at);
     else
       return layout::Words<0>{};
   }
-  static consteval auto of_magazines() {
+  static constexpr auto of_magazines() {
     if constexpr (requires { typename Line::Front::Empty; })
       return of<typename Line::Front::Empty>(kMagazines, 0);
     else

@@ -100,7 +100,7 @@ class MagazineStore {
   }
 
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  static consteval std::size_t offset_of_bytes() { return offsetof(MagazineStore, bytes_); }
+  static constexpr std::size_t offset_of_bytes() { return offsetof(MagazineStore, bytes_); }
 
  private:
   // A granule. Magazines beyond `reached` were never used, so their pages are not there yet.
@@ -198,7 +198,7 @@ class Magazines {
     return sum;
   }
   // For who reads them from outside.
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<2>{layout::Word("magazine.store", 0, sizeof(Store), kStores),
                             {"magazine.held", Store::offset_of_bytes()}};
   }

@@ -110,7 +110,7 @@ struct WithoutOwners {
   static constexpr unsigned kOwners = 1;
   static constexpr bool kByOwner = false;
   struct PerThread {};
-  static consteval auto words() { return layout::Words<0>{}; }
+  static constexpr auto words() { return layout::Words<0>{}; }
 
   static constexpr bool holds(Bin) { return true; }
   static constexpr unsigned steal(auto&, auto&, Bin, unsigned /*want*/, bool /*anybodys*/, auto&) {

@@ -24,7 +24,7 @@ struct DenseBank {
     Bin full_bin = 0;
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<1>{layout::Word("thread.outbox", offsetof(PerThread, bytes), sizeof(std::size_t))};
   }
 

@@ -19,7 +19,7 @@ struct OwnerLists : WithoutOwners {
   using PerThread = typename Outbox::PerThread;
   static constexpr unsigned kOwners = Line::kOwners;
   static constexpr bool kByOwner = true;
-  static consteval auto words() { return Outbox::words(); }
+  static constexpr auto words() { return Outbox::words(); }
 
   struct Global {
     struct alignas(64) Shelf {

@@ -35,7 +35,7 @@ struct RemoteBatch : MagazineDepot<Line> {
     std::uint16_t links[kEntries] = {};  // of a drain: here they are on no stack
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<1>{layout::Word("thread.outbox", offsetof(PerThread, bytes), sizeof(std::size_t))};
   }
 

@@ -42,7 +42,7 @@ struct SparseRing {
     Entry entries[kEntries] = {};
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<1>{layout::Word("thread.outbox", offsetof(PerThread, bytes), sizeof(std::size_t))};
   }
 

@@ -33,7 +33,7 @@ struct LinkedBins {
     bool detached = false;  // the room tells no more than what the owner did since
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<2>{
         layout::Word("thread.room", offsetof(PerThread, room), sizeof(std::int32_t), kBins),
         {"thread.capacity", offsetof(PerThread, capacity), sizeof(std::int32_t), kBins}};

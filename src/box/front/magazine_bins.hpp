@@ -85,7 +85,7 @@ struct MagazineBins {
   };
 
   // In the array at hand lie limit() - room slots.
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<6>{
         layout::Word("thread.room", offsetof(PerThread, room), sizeof(std::int32_t), kBins),
         {"thread.capacity", offsetof(PerThread, capacity), sizeof(std::int32_t), kBins},

@@ -13,7 +13,7 @@ struct Counters {
     OwnerWord<std::uint64_t> of_event[kEvents];
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     layout::Words<kEvents> all;
     for (unsigned i = 0; i < kEvents; ++i)
       all[i] = layout::Word(kEventNames[i], offsetof(PerThread, of_event) + i * sizeof(std::uint64_t),

@@ -33,7 +33,7 @@ struct Learned : Rules {
     std::atomic<unsigned> turns{0}, moves{0};
   };
   static inline constinit Process process;
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<3>{layout::Word("policy.tight", offsetof(Process, tight), 1),
                             {"policy.turns", offsetof(Process, turns), sizeof(unsigned)},
                             {"policy.moves", offsetof(Process, moves), sizeof(unsigned)}};

@@ -71,12 +71,12 @@ struct BasicSpanPool {
   };
   using Shelf = typename Global::Shelf;
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<2>{layout::Word("pool.base", offsetof(Global, base), sizeof(std::uintptr_t)),
                             {"pool.spans", offsetof(Global, spans), sizeof(Span*)}};
   }
   // The low byte of `place` is the class; 0: the granule begins no span.
-  static consteval auto words_of_span() {
+  static constexpr auto words_of_span() {
     return layout::Words<6>{layout::Word("span.bytes", sizeof(Span)),
                             {"span.page", kPage},
                             {"span.absent", offsetof(Span, absent), sizeof(std::uint16_t)},

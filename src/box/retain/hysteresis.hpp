@@ -114,7 +114,7 @@ struct BasicHysteresis : Footprint {
     std::size_t least_waiting = 0, least_dirty = 0, looks = 0;  // the purger's own: at its looks so far
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<8>{layout::Word("retain.out", offsetof(Global, out), sizeof(std::size_t)),
                             {"retain.waiting", offsetof(Global, waiting), sizeof(std::size_t)},
                             {"retain.bins", offsetof(Global, bins), sizeof(std::size_t)},
@@ -125,7 +125,7 @@ struct BasicHysteresis : Footprint {
                             {"retain.percent", offsetof(Global, percent), sizeof(std::size_t)}};
   }
   // Not folded into the sums yet; may be negative.
-  static consteval auto words_of_thread() {
+  static constexpr auto words_of_thread() {
     return layout::Words<3>{layout::Word("thread.out", offsetof(PerThread, out), sizeof(std::ptrdiff_t)),
                             {"thread.waiting", offsetof(PerThread, waiting), sizeof(std::ptrdiff_t)},
                             {"thread.spans", offsetof(PerThread, spans), sizeof(std::ptrdiff_t)}};

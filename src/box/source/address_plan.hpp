@@ -58,7 +58,7 @@ class AddressPlan {
   enum class Growth : std::uint8_t { kDone, kTaken, kRefused };  // taken: there may be memory at another spot
 
   // Of the rows in use, by stretch: begin, top, and what is of no use outside.
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<2>{
         layout::Word("source.stretches", offsetof(AddressPlan, stretches_), sizeof(unsigned)),
         {"source.stretch", offsetof(AddressPlan, stretch_), sizeof(Stretch), kMostStretches}};

@@ -42,7 +42,7 @@ struct Arena {
     os::Lock lock;
   };
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::joined(
         layout::Words<3>{layout::Word("source.reached", offsetof(Global, reached), sizeof(std::size_t)),
                          {"source.dirty", offsetof(Global, dirty), sizeof(std::size_t)},

@@ -39,7 +39,7 @@ struct MemoryLimits {
   // What a thread may cache at most so that the container is not filled with caches. Read without the lock.
   std::atomic<std::size_t> thread_share{kNone};
 
-  static consteval auto words() {
+  static constexpr auto words() {
     return layout::Words<2>{layout::Word("limit.soft", offsetof(MemoryLimits, soft), sizeof(std::size_t)),
                             {"limit.hard", offsetof(MemoryLimits, hard), sizeof(std::size_t)}};
   }

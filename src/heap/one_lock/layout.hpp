@@ -51,7 +51,7 @@ struct LayoutOf {
   };
   static_assert(kOneRegion < Layout::kMostParts);
 
-  static consteval auto one(layout::Part part, const char* name, std::size_t bytes) {
+  static constexpr auto one(layout::Part part, const char* name, std::size_t bytes) {
     return layout::placed(layout::Words<1>{Word(name, 0, bytes)}, part, 0);
   }
   static constexpr auto kOfCounts =
