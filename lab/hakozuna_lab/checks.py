@@ -69,8 +69,8 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS, which hakozuna and hz7 run, and hz6 in part, and the whole matrix of returns, of which hz3 has a
-# sample. What the direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset
+# LONG_PROGRAMS, which hakozuna and hz7 run, and hz6 in part, the whole matrix of returns, of which hz3 has a sample, and
+# SLOW_CHECKED. What the direct API shows of whole processes, preload shows as well, and sanitizers and the debug preset
 # watch it. A sample is a part of all. Lines that have all but one of their boxes from others (hz3 and hz8) repeat
 # less. AddressSanitizer is not asked whether memory comes back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
@@ -135,6 +135,8 @@ MUSL_TWICE = r"|".join(
 # What a debugger sees at the probes, which stand in the same places whoever compiled them: of the line with boxes that
 # most people have, and of the one without.
 PROBED = r"^life\.hz(3|3-fast|4|5|6|8)\.preload\.probes$"
+# The debug preset's longest: the smallest class by calloc, which malloc of the same line shows.
+SLOW_CHECKED = r"^stress\..*\.Revocation/InBinOf\.Calloc/0$"
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
 ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
 FULL = (
@@ -176,7 +178,7 @@ FULL = (
         folders=("contract", "model", "stress", "fault", "preload"),
         lines=BRIEF,
         brief_lines=BRIEF,
-        without=rf"^preload\..*\.({LONG_PROGRAMS})$",
+        without=rf"^preload\..*\.({LONG_PROGRAMS})$|{SLOW_CHECKED}",
     ),
     Lane(
         "asan",
