@@ -135,12 +135,21 @@ function(hz_add_dll target)
   hz_finish_library(${target})
 endfunction()
 
+# For clang CMake takes LLVM's linker wherever there is one: the bytes of an archive must not depend on that.
+set(HZ_JOINS_OBJECTS "${CMAKE_LINKER}")
+if(HZ_JOINS_OBJECTS MATCHES "lld[^/]*$")
+  find_program(HZ_GNU_LINKER NAMES ld.bfd)
+  if(HZ_GNU_LINKER)
+    set(HZ_JOINS_OBJECTS "${HZ_GNU_LINKER}")
+  endif()
+endif()
+
 # A linker takes from an archive only the members it misses. Half of the malloc family from us and half from libc
 # would be fatal, so the archive has one member.
 function(hz_add_static target)
   set(object "${CMAKE_CURRENT_BINARY_DIR}/${target}.o")
   add_custom_command(OUTPUT "${object}"
-    COMMAND "${CMAKE_LINKER}" -r -o "${object}" ${ARGN}
+    COMMAND "${HZ_JOINS_OBJECTS}" -r -o "${object}" ${ARGN}
     DEPENDS ${ARGN} COMMAND_EXPAND_LISTS VERBATIM)
   add_library(${target} STATIC "${object}")
   set_source_files_properties("${object}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

@@ -29,7 +29,6 @@ struct LayoutOf {
   using S = State<Line>;
   using Global = typename S::Global;
   using Thread = typename S::Thread;
-  using Local = typename S::Local;
   using Word = layout::Word;
 
   enum : layout::Part {
@@ -53,8 +52,8 @@ struct LayoutOf {
       {"process.forked", offsetof(Global, forked), 1},
       {"process.aided", offsetof(Global, aided), 1},
       {"process.purger", offsetof(Global, purger), sizeof(std::uint32_t)},
-      {"process.threads", offsetof(Global, threads), sizeof(Thread*)},
-      {"process.orphans", offsetof(Global, orphans), sizeof(Thread*)},
+      {"process.threads", offsetof(Global, threads), sizeof(void*)},
+      {"process.orphans", offsetof(Global, orphans), sizeof(void*)},
       {"process.thread_memory", offsetof(Global, thread_memory), sizeof(std::size_t)},
       {"huge.blocks", offsetof(Global, huge_blocks), sizeof(std::size_t)},
       {"huge.bytes", offsetof(Global, huge_bytes), sizeof(std::size_t)}};
@@ -63,8 +62,8 @@ struct LayoutOf {
   static constexpr layout::Words<1> kOfPurger = {Word("process.purger_state", 0, 1)};
   static constexpr layout::Words<6> kOfThread = {
       Word("thread.bytes", sizeof(Thread)),
-      {"thread.next", offsetof(Thread, next), sizeof(Thread*)},
-      {"thread.local", offsetof(Thread, local), sizeof(Local*)},
+      {"thread.next", offsetof(Thread, next), sizeof(void*)},
+      {"thread.local", offsetof(Thread, local), sizeof(void*)},
       {"thread.owner", offsetof(Thread, owner), sizeof(unsigned)},
       {"thread.revoked", offsetof(Thread, revoked), 1},
       {"thread.taken", offsetof(Thread, taken), sizeof(std::ptrdiff_t)}};

@@ -92,11 +92,10 @@ class Deb(PackageTest):
             "-B",
             build,
             f"-DHZ_STAGE={self.root}/usr",
-            f"-DHZ_TARGET={LINES[0]}-direct",
-            f"-DHZ_LINE={LINES[0]}",
+            f"-DHZ_TARGETS={LINES[0]}-direct",
         )
         command("cmake", "--build", build)
-        command(build / "consumer", LINES[0], "beside")
+        command(build / f"consumer-{LINES[0]}-direct", LINES[0], "beside")
 
     def test_hz_runs_a_program(self):
         for options, line in (([], LINES[0]), (["--line", LINES[-1]], LINES[-1])):

@@ -89,7 +89,7 @@ struct MagazineBins {
     return layout::Words<6>{
         layout::Word("thread.room", offsetof(PerThread, room), sizeof(std::int32_t), kBins),
         {"thread.capacity", offsetof(PerThread, capacity), sizeof(std::int32_t), kBins},
-        {"thread.magazine", offsetof(PerThread, loaded), sizeof(Magazine*), kBins},
+        {"thread.magazine", offsetof(PerThread, loaded), sizeof(void*), kBins},
         {"thread.spare", offsetof(PerThread, spare_count), sizeof(std::uint16_t), kBins},
         {"magazine.slots", kMany},
         {"magazine.short", kShortSlots}};

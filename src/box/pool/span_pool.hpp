@@ -73,7 +73,7 @@ struct BasicSpanPool {
 
   static constexpr auto words() {
     return layout::Words<2>{layout::Word("pool.base", offsetof(Global, base), sizeof(std::uintptr_t)),
-                            {"pool.spans", offsetof(Global, spans), sizeof(Span*)}};
+                            {"pool.spans", offsetof(Global, spans), sizeof(void*)}};
   }
   // The low byte of `place` is the class; 0: the granule begins no span.
   static constexpr auto words_of_span() {
