@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/sanitizers.hpp"
+
 namespace hz_test {
 namespace {
 
@@ -27,7 +29,14 @@ struct Notes {
 template <int kKind>
 using Keyed = hz::os::Keyed<Notes<kKind>>;
 
-TEST(OsPosixKeyed, IsEachThreadsOwn) {
+class OsPosixKeyed : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (kThreadSanitizer) GTEST_SKIP() << "it forgets a thread before the last destructors of its keys";
+  }
+};
+
+TEST_F(OsPosixKeyed, IsEachThreadsOwn) {
   std::mutex lock;
   std::set<void*> addresses;
   std::vector<std::thread> threads;
@@ -52,7 +61,7 @@ TEST(OsPosixKeyed, IsEachThreadsOwn) {
   EXPECT_EQ(Keyed<1>::in_use(), 0u);
 }
 
-TEST(OsPosixKeyed, IsMadeAnewForTheNextThread) {
+TEST_F(OsPosixKeyed, IsMadeAnewForTheNextThread) {
   void* first = nullptr;
   std::thread([&] {
     first = &Keyed<2>::mine();
@@ -84,19 +93,19 @@ std::vector<int> SeenAtTheEnd(bool over) {
   return seen;
 }
 
-TEST(OsPosixKeyed, StaysForTheDestructorsOfTwoRounds) {
+TEST_F(OsPosixKeyed, StaysForTheDestructorsOfTwoRounds) {
   std::vector<int> expected(PTHREAD_DESTRUCTOR_ITERATIONS, -1);
   expected[0] = expected[1] = 5;
   EXPECT_EQ(SeenAtTheEnd<3>(true), expected);
   EXPECT_EQ(Keyed<3>::in_use(), 0u);
 }
 
-TEST(OsPosixKeyed, StaysUntilTheEndHasBeenSeenTo) {
+TEST_F(OsPosixKeyed, StaysUntilTheEndHasBeenSeenTo) {
   EXPECT_EQ(SeenAtTheEnd<4>(false), std::vector<int>(PTHREAD_DESTRUCTOR_ITERATIONS, 5));
   EXPECT_EQ(Keyed<4>::in_use(), 1u);
 }
 
-TEST(OsPosixKeyed, IsSharedByThoseThatComeWhenNoKeyIsLeft) {
+TEST_F(OsPosixKeyed, IsSharedByThoseThatComeWhenNoKeyIsLeft) {
   std::vector<pthread_key_t> keys;
   for (pthread_key_t key; pthread_key_create(&key, nullptr) == 0;) keys.push_back(key);
   auto& mine = Keyed<5>::mine();
