@@ -13,10 +13,12 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from conftest import LINES, ROOT, Holders, hz
 from hakozuna_observe import openmetrics, picture
+from holders import LINES, ROOT, Holders, hz
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+pytest_plugins = ("holders",)
 
 
 def families_of(text: str) -> Iterator[Metric]:

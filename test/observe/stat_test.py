@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import LINES, QUICK, Held, Holders, hz, library
 from hakozuna_observe import picture, text
 from hakozuna_observe.elf import find_description
+from holders import LINES, QUICK, Held, Holders, hz, library
+
+pytest_plugins = ("holders",)
 
 # Where hz_stats has more than words: chunks for more owners than a table has room for.
 ABOUT = {"bytes_metadata"}

@@ -7,10 +7,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
-from conftest import Holders
 from hakozuna_observe import picture, top
+from holders import Holders
 from textual.pilot import Pilot
 from textual.widgets import DataTable
+
+pytest_plugins = ("holders",)
 
 Visit = Callable[[top.Top, Pilot[None]], Awaitable[None]]
 
