@@ -17,7 +17,7 @@ from hakozuna_observe.layout import Layout, Word
 from hakozuna_observe.process import Process, UnreadableError, UnseenError
 
 _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
-_SIGNED = frozenset({"thread.room", "thread.capacity", "thread.out", "thread.waiting", "thread.spans", "thread.taken"})
+_SIGNED = frozenset({"thread.room", "thread.capacity", "thread.out", "thread.waiting", "thread.spans"})
 _NO_LIMIT = 2**64 - 1
 _MOST_THREADS = 100_000  # of a list that is read while it changes
 TENTHS = 10  # how full a span is

@@ -75,7 +75,7 @@ constexpr auto joined(const Words<kCounts>&... lists) {
 
 namespace hz {
 
-// What is exported. The words are shared by all processes; what the loader relocates is this.
+// What the section holds. The words are shared by all processes; what the loader relocates is this.
 struct Layout {
   static constexpr std::uint32_t kVersion = 1;
   static constexpr layout::Part kMostParts = 16;

@@ -43,14 +43,11 @@ struct LayoutOf {
     kSpan
   };
 
-  static constexpr layout::Words<13> kOwn = {
+  static constexpr layout::Words<10> kOwn = {
       Word("granule.bytes", kGranule),
       {"metadata.bytes", sizeof(Global) + sizeof(typename S::Shelves)},
       {"metadata.per_granule", Tables<Line>::kUsualBytesPerGranule},
-      {"process.open", offsetof(Global, open), 1},
       {"process.counting", offsetof(Global, counting), 1},
-      {"process.forked", offsetof(Global, forked), 1},
-      {"process.aided", offsetof(Global, aided), 1},
       {"process.purger", offsetof(Global, purger), sizeof(std::uint32_t)},
       {"process.threads", offsetof(Global, threads), sizeof(void*)},
       {"process.orphans", offsetof(Global, orphans), sizeof(void*)},
@@ -60,13 +57,10 @@ struct LayoutOf {
   // States that are no thread's; only where they lie matters.
   static constexpr layout::Words<1> kOfShared = {Word("process.shared", 0, 1)};
   static constexpr layout::Words<1> kOfPurger = {Word("process.purger_state", 0, 1)};
-  static constexpr layout::Words<6> kOfThread = {
-      Word("thread.bytes", sizeof(Thread)),
-      {"thread.next", offsetof(Thread, next), sizeof(void*)},
-      {"thread.local", offsetof(Thread, local), sizeof(void*)},
-      {"thread.owner", offsetof(Thread, owner), sizeof(unsigned)},
-      {"thread.revoked", offsetof(Thread, revoked), 1},
-      {"thread.taken", offsetof(Thread, taken), sizeof(std::ptrdiff_t)}};
+  static constexpr layout::Words<4> kOfThread = {Word("thread.bytes", sizeof(Thread)),
+                                                 {"thread.next", offsetof(Thread, next), sizeof(void*)},
+                                                 {"thread.local", offsetof(Thread, local), sizeof(void*)},
+                                                 {"thread.revoked", offsetof(Thread, revoked), 1}};
 
   // Of a box that may name none.
   template <class Box>

@@ -18,9 +18,6 @@ from holders import LINES, QUICK, Held, Holders, hz, library
 
 pytest_plugins = ("holders",)
 
-# Where hz_stats has more than words: chunks for more owners than a table has room for.
-ABOUT = {"bytes_metadata"}
-
 
 def seen(held: Held) -> tuple[picture.Picture, dict[str, int]]:
     """A picture between two equal answers of the process itself: it was at rest."""

@@ -72,8 +72,7 @@ struct BasicSpanPool {
   using Shelf = typename Global::Shelf;
 
   static constexpr auto words() {
-    return layout::Words<2>{layout::Word("pool.base", offsetof(Global, base), sizeof(std::uintptr_t)),
-                            {"pool.spans", offsetof(Global, spans), sizeof(void*)}};
+    return layout::Words<1>{layout::Word("pool.spans", offsetof(Global, spans), sizeof(void*))};
   }
   // The low byte of `place` is the class; 0: the granule begins no span.
   static constexpr auto words_of_span() {

@@ -115,9 +115,8 @@ struct BasicHysteresis : Footprint {
   };
 
   static constexpr auto words() {
-    return layout::Words<8>{layout::Word("retain.out", offsetof(Global, out), sizeof(std::size_t)),
+    return layout::Words<7>{layout::Word("retain.out", offsetof(Global, out), sizeof(std::size_t)),
                             {"retain.waiting", offsetof(Global, waiting), sizeof(std::size_t)},
-                            {"retain.bins", offsetof(Global, bins), sizeof(std::size_t)},
                             {"retain.spans", offsetof(Global, spans), sizeof(std::size_t)},
                             {"retain.peak", offsetof(Global, peak), sizeof(std::size_t)},
                             {"retain.high", offsetof(Global, high), sizeof(std::size_t)},

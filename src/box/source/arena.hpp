@@ -44,9 +44,8 @@ struct Arena {
 
   static constexpr auto words() {
     return layout::joined(
-        layout::Words<3>{layout::Word("source.reached", offsetof(Global, reached), sizeof(std::size_t)),
-                         {"source.dirty", offsetof(Global, dirty), sizeof(std::size_t)},
-                         {"source.clean", offsetof(Global, clean), sizeof(std::size_t)}},
+        layout::Words<2>{layout::Word("source.reached", offsetof(Global, reached), sizeof(std::size_t)),
+                         {"source.dirty", offsetof(Global, dirty), sizeof(std::size_t)}},
         layout::placed(MemoryLimits::words(), layout::kNumber, offsetof(Global, limits)),
         layout::placed(AddressPlan::words(), layout::kNumber, offsetof(Global, plan)));
   }

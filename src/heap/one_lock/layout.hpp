@@ -24,7 +24,6 @@ struct LayoutOf {
     layout.part[kBegun] = &Regions::begun;
     layout.part[kEnded] = &Regions::ended;
     layout.part[kLimits] = &Regions::limits;
-    layout.part[kOpen] = &Heap<Line>::is_open;
     layout.part[kTable] = &Regions::leaves;
     return layout;
   }
@@ -45,7 +44,6 @@ struct LayoutOf {
     kBegun,
     kEnded,
     kLimits,
-    kOpen,
     kTable,
     kOneRegion  // a pattern
   };
@@ -86,7 +84,7 @@ struct LayoutOf {
       one(kRegions, "region.count", sizeof(std::size_t)), one(kPurges, "event.purges", sizeof(std::uint64_t)),
       one(kPurged, "event.bytes_purged", sizeof(std::uint64_t)),
       one(kBegun, "event.spans_acquired", sizeof(std::uint64_t)),
-      one(kEnded, "event.spans_retired", sizeof(std::uint64_t)), one(kOpen, "process.open", 1),
+      one(kEnded, "event.spans_retired", sizeof(std::uint64_t)),
       layout::placed(MemoryLimits::words(), kLimits, 0),
       layout::placed(layout::Words<1>{Word("table.leaves", 0, sizeof(void*), Regions::kLeaves)}, kTable, 0),
       layout::placed(kOfRegion, kOneRegion, 0));
