@@ -91,7 +91,8 @@ if(WIN32)
   file(CONFIGURE OUTPUT "${HZ_EXPORTS_DEF}" CONTENT "EXPORTS\n${names}" @ONLY)
 endif()
 
-# The objects that the libraries of a line are made of.
+# The objects that the libraries of a line are made of. UNITY_BUILD of them is for those that are linked all or none: each
+# brings the slow paths of the whole heap, which compilers then see once.
 function(hz_add_objects target struct header)
   add_library(${target} OBJECT ${ARGN})
   target_include_directories(${target} PRIVATE "${HZ_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
@@ -186,6 +187,7 @@ function(hz_add_line name struct header)
   if(HZ_DROP_IN)
     hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${HZ_DROP_IN_SOURCES})
     target_compile_options(${target}-drop-in-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
+    set_target_properties(${target}-drop-in-objects PROPERTIES UNITY_BUILD ON)
     set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)
     hz_add_shared(${target} ${core} ${drop_in})
     if(NOT APPLE)

@@ -91,8 +91,9 @@ SHOWN_ELSEWHERE = r"|".join(
 )
 # One thread only, and hundreds of short processes.
 NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
-# Of a line that proves every free and one that does not; hundreds of short processes, too.
-ONCE_FOR_ASAN = r"^death\.hz[467]\."
+# Of a line that proves every free and one that does not; hundreds of short processes, too. Of the lines that have most of
+# their boxes from others, what those boxes promise, and the heap under pressure.
+ONCE_FOR_ASAN = r"^death\.hz[467]\.|^(death|life|stack|surface)\.(hz3-fast|hz5)\."
 # Of one line, for the threads in them are the same in all.
 ONCE_FOR_TSAN = r"^(death|returns)\.hz[4-8]\."
 # Compiles with every compiler that is there, whatever the preset.
@@ -135,7 +136,7 @@ MUSL_TWICE = r"|".join(
 # What a debugger sees at the probes, which stand in the same places whoever compiled them: of the line with boxes that
 # most people have, and of the one without.
 PROBED = r"^life\.hz(3|3-fast|4|5|6|8)\.preload\.probes$"
-# The debug preset's longest: the smallest class by calloc, which malloc of the same line shows.
+# With invariants checked the longest: the smallest class by calloc, which malloc of the same line shows.
 SLOW_CHECKED = r"^stress\..*\.Revocation/InBinOf\.Calloc/0$"
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
 ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
@@ -172,22 +173,25 @@ FULL = (
         prepares="musl",
         environment=(("HZ_TEST_TIER", "quick"),),
     ),
-    # The lines that no sanitizer watches. Of the real programs those that ask most of our heap.
+    # Invariants in whole processes, of the heap made of boxes and of the other one: real programs, those that ask most of it.
+    # What can be shown by the direct API, the sanitizers' lanes show with invariants checked.
     Lane(
         "debug",
-        folders=("contract", "model", "stress", "fault", "preload"),
-        lines=BRIEF,
-        brief_lines=BRIEF,
-        without=rf"^preload\..*\.({LONG_PROGRAMS})$|{SLOW_CHECKED}",
+        folders=("preload",),
+        only=("hakozuna", "hz7"),
+        without=rf"^preload\..*\.({LONG_PROGRAMS})$",
     ),
     Lane(
         "asan",
-        lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
-        without=rf"{ANY_PRESET}|{ONCE_FOR_ASAN}|^returns\.",
+        lines=("hakozuna", *BRIEF, "hz4", "hz6", "hz7", "hz8"),
+        brief_lines=BRIEF,
+        only=("hakozuna", *BRIEF, "hz4", "hz6", "hz7", "hz8"),
+        without=rf"{ANY_PRESET}|{ONCE_FOR_ASAN}|{SLOW_CHECKED}|^returns\.",
     ),
     Lane(
         "tsan",
         lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
+        only=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
         without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
     ),
 )

@@ -19,6 +19,8 @@ struct Box {
   static unsigned sift(Global&, Bin, void**, unsigned);
   static FreePages claim_pages(Global&, std::size_t);
   static std::uintptr_t settle_pages(Global&, const FreePages&);
+  static Bin bin_in(const Global&, std::uintptr_t);
+  static SlotsOut slots_out(Global&, std::uintptr_t);
 #ifdef HZ_COMPLETE
   static Bin bin_at(const Global&, std::uintptr_t, std::uintptr_t);
 #endif
