@@ -39,9 +39,11 @@ struct Purger {
   static inline constinit bool gave = false;        // the same: memory came back in this tick
   static constexpr unsigned kRevokedPerTick = 16;   // bounds the time for which no thread can begin or end
 
-  // Without a lock; what is free in spans does not count.
+  // Without a lock; what is free in spans does not count, nor what is dirty and may stay in any case.
   static std::size_t least_held() {
-    return Retain::out_bytes(S::global.retain) + Source::dirty_bytes(S::global.source);
+    typename S::Global& g = S::global;
+    return Retain::out_bytes(g.retain) +
+           Retain::unneeded(g.retain, Source::dirty_bytes(g.source), true).dirty;
   }
 
   static bool there_is_one() { return S::global.purger.load(std::memory_order_relaxed) != S::kNoPurger; }

@@ -3,6 +3,7 @@
 // The purger as other parts of a process see it: when it is there and when not, that it takes no signal, and
 // that its being there changes nothing for those who ask for all threads.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <csignal>
 
@@ -21,6 +22,22 @@ TEST(Purger, ComesWithWorkAndGoesWithoutIt) {
   ASSERT_TRUE(service.WakePurger());
   EXPECT_TRUE(Within(15, [] { return Purger() == 0; })) << "everything is free, nothing is left to do";
   EXPECT_TRUE(service.WakePurger()) << "it comes again";
+}
+
+// What may stay is nothing that it could give back.
+TEST(Purger, GoesWhereMuchMayStay) {
+  if (IsTiny()) GTEST_SKIP() << "it has no purger";
+  if (kThreadSanitizer) GTEST_SKIP() << "it knows no barrier on all threads, so the heap does not get small";
+#ifdef HZ_TEST_DIRECT
+  GTEST_SKIP() << "mallopt is the C library's";
+#else
+  const Watchdog watchdog;
+  ASSERT_EQ(1, mallopt(M_TRIM_THRESHOLD, 32 * kMiB));
+  Service service;
+  ASSERT_TRUE(service.WakePurger());
+  EXPECT_TRUE(Within(15, [] { return Purger() == 0; }));
+  EXPECT_GT(RssBytes(), 16 * kMiB) << "and it stays";
+#endif
 }
 
 TEST(Purger, IsOne) {
