@@ -69,13 +69,12 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS, which hakozuna and hz7 run, and hz6 in part, the whole matrix of returns, of which hz3 has a sample,
-# and SLOW_CHECKED. What the direct API shows of whole processes, preload shows as well, and sanitizers and the debug
-# preset watch it. A sample is a part of all. Lines that have all but one of their boxes from others (hz3 and hz8)
-# repeat less. AddressSanitizer is not asked whether memory comes back: it keeps it.
+# LONG_PROGRAMS, which hakozuna and hz7 run, the whole matrix of returns, of which hz3 has a sample, and SLOW_CHECKED.
+# What the direct API shows of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all.
+# Lines that have all but one of their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether
+# memory comes back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = "clang|cpython|gcc|gdb|go|java|node|rust"
-OWN_HEAPS = "gdb|go|java|node|rust"  # those of them that ask little of malloc, or nothing where they are busy
 SHOWN_ELSEWHERE = r"|".join(
     (
         r"^(returns|life)\.[^.]+\.direct\.",
@@ -85,8 +84,7 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^model\.[^.]+\.direct\.",
         r"^returns\.(hakozuna|hz3-fast|hz[4-8])\.matrix\.sample$",
         r"^returns\.hz3\.matrix\.all$",
-        rf"^preload\.(hz3|hz8)\.({LONG_PROGRAMS})$",
-        rf"^preload\.hz6\.({OWN_HEAPS})$",
+        rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS})$",
     )
 )
 # One thread only, and hundreds of short processes.

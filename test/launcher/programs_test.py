@@ -26,7 +26,7 @@ class Programs(unittest.TestCase):
         return result
 
     def test_table(self):
-        for line in LINES:
+        for line in (LINES[0], LINES[-1]):
             table = self.scratch / f"{line}.md"
             result = self.expect(0, "--line", line, "--pairs", "2", "--markdown", table, "sqlite3")
             row = result.stdout.splitlines()[-1].split()
