@@ -2,14 +2,12 @@
 //
 // The private names under which glibc calls its own heap, and some programs too. With glibc alone: musl has
 // the same names for a heap that it keeps to itself, and a static program would have each of them twice.
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "export/c_rules.hpp"
 
 using hz::ThisHeap;
-
-extern "C" void* valloc(size_t size);
-extern "C" void* pvalloc(size_t size);
 
 HZ_EXPORT void* __libc_malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void __libc_free(void* ptr) { ThisHeap::free(ptr); }

@@ -2,6 +2,7 @@
 //
 // The malloc family under its C, POSIX, GNU, C23, BSD and macOS names. What is missing here would be served
 // by the C library's own heap, and its blocks would be rejected by our free: so nothing is missing.
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "export/c_rules.hpp"
