@@ -60,12 +60,14 @@ def main():
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--print", action="store_true")
     parser.add_argument("--jobs", type=int, default=12)
-    parser.add_argument("--share", default="1/1", help="every Nth cell, from the Kth")
+    parser.add_argument("--share", default="1/1", help="the Kth of N parts, each of which has every value of every axis")
     options = parser.parse_args()
     line = os.environ.get("HZ_TEST_LINE", "hakozuna")
-    first, step = map(int, options.share.split("/"))
-    cells = [c for c in itertools.product(THREADS, BURSTS, BLOCKS, CIRCUMSTANCES)
-             if all(w in map(str, c) for w in options.only)][first - 1::step]
+    part, parts = map(int, options.share.split("/"))
+    axes = (THREADS, BURSTS, BLOCKS, CIRCUMSTANCES)
+    cells = [c for c in itertools.product(*axes)
+             if all(w in map(str, c) for w in options.only)
+             and sum(axis.index(value) for axis, value in zip(axes, c)) % parts == part % parts]
     if not cells:
         sys.exit("no such cells")
     bad = 0
