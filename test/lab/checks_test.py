@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """hz test: what is read from ctest's account, what clang-tidy looks at, and what the command line understands."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,20 @@ def test_every_line_runs_what_takes_long_in_some_lane() -> None:
     known = {row.split()[0] for row in table.splitlines() if "line/" in row}
     assert len(known) > 1
     assert everything >= known
+
+
+def test_what_a_lane_leaves_out_may_have_many_groups(tmp_path: Path) -> None:
+    names = [f"kind.{letter}" for letter in "abcdefghijklmn"]
+    tests = "".join(f'add_test({name} "true")\n' for name in names)
+    (tmp_path / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
+    without = "|".join(f"^kind\\.({letter})$" for letter in "bcdefghijklm")
+    numbers = checks.numbers_of(tmp_path, without, dict(os.environ))
+    shown = subprocess.run(
+        ["ctest", "--test-dir", str(tmp_path), "-N", "-I", numbers], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert [name for name in names if f": {name}\n" in shown.stdout] == ["kind.a", "kind.n"]
+    with pytest.raises(SystemExit, match="none is left"):
+        checks.numbers_of(tmp_path, "kind", dict(os.environ))
 
 
 def test_what_is_for_ctest_goes_to_ctest() -> None:
