@@ -382,10 +382,19 @@ def check_format() -> list[str] | None:
 HEAP_SOURCE = "src/export/direct.cpp"
 
 
+def separate(entry: dict[str, str]) -> list[dict[str, str]]:
+    """Of what CMake joined for the compiler, the sources."""
+    if "/Unity/" not in entry["file"]:
+        return [entry]
+    joined = Path(entry["directory"], entry["file"])
+    sources = re.findall(r'^#include "(.+)"$', joined.read_text(encoding="utf-8"), re.MULTILINE)
+    return [{**entry, "file": one, "command": entry["command"].replace(entry["file"], one)} for one in sources]
+
+
 def tidy_commands(database: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Of the compile commands of src/: each line's heap, and every other file once."""
     chosen: dict[str, dict[str, str]] = {}
-    for entry in database:
+    for entry in (part for joined in database for part in separate(joined)):
         file = os.path.relpath(Path(entry["directory"], entry["file"]), ROOT)
         if not file.startswith("src/"):
             continue

@@ -122,6 +122,17 @@ def test_every_line_runs_what_takes_long_in_some_lane() -> None:
     assert everything >= known
 
 
+def test_what_was_joined_for_the_compiler_is_looked_at_apart(tmp_path: Path) -> None:
+    joined = tmp_path / "Unity" / "unity_0_cxx.cxx"
+    joined.parent.mkdir()
+    joined.write_text(f'/* made */\n\n#include "{ROOT}/src/a.cpp"\n\n#include "{ROOT}/src/b.cpp"\n', encoding="utf-8")
+    entry = {"directory": str(tmp_path), "file": str(joined), "command": f"clang++ -c {joined}"}
+    assert [one["command"] for one in checks.tidy_commands([entry])] == [
+        f"clang++ -c {ROOT}/src/a.cpp",
+        f"clang++ -c {ROOT}/src/b.cpp",
+    ]
+
+
 def test_what_a_lane_leaves_out_may_have_many_groups(tmp_path: Path) -> None:
     names = [f"kind.{letter}" for letter in "abcdefghijklmn"]
     tests = "".join(f'add_test({name} "true")\n' for name in names)
