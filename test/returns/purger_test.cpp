@@ -3,12 +3,12 @@
 // The purger as other parts of a process see it: when it is there and when not, that it takes no signal, and
 // that its being there changes nothing for those who ask for all threads.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <csignal>
 
 #include "returns/service.hpp"
 #include "support/child.hpp"
+#include "support/gnu_malloc.hpp"
 
 namespace hz_test {
 namespace {

@@ -51,7 +51,7 @@ class Storm {
       siblings_.push_back(std::make_unique<Thread>([this, i] { Sibling(i); }));
     }
     ready_.Wait();
-    if (kAddressSanitizer) AwaitPurger();
+    if (kAddressSanitizer || kEmulated) AwaitPurger();
   }
   ~Storm() {
     stop_ = true;
@@ -88,7 +88,8 @@ class Storm {
     }
   }
 
-  // A thread that begins uses the sanitizer's own allocator (see passed_). So the purger, too, begins before
+  // A thread that begins uses the sanitizer's own allocator (see passed_), or QEMU's lock for that, which a
+  // fork does not release. So the purger, too, begins before
   // the first fork, and stays: the heap holds more than a purger is worth. A line without one is not waited
   // for.
   void AwaitPurger() {
