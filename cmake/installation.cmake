@@ -62,7 +62,7 @@ if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN AND NOT APPLE)
   configure_file(package/installed.sh.in installed.sh @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/installed.sh" DESTINATION "${facts_dir}" COMPONENT launcher)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/observe/hakozuna_observe" DESTINATION "${facts_dir}/python" COMPONENT launcher
-          FILES_MATCHING PATTERN "*.py")
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.html")
   install(PROGRAMS "${PROJECT_SOURCE_DIR}/hz" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT launcher)
   install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hz.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT documents)
   install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hakozuna.3" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3" COMPONENT documents)

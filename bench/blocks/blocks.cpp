@@ -15,6 +15,7 @@
 #include "blocks/phases.hpp"
 #include "blocks/pipe.hpp"
 #include "blocks/plateau.hpp"
+#include "blocks/requests.hpp"
 #include "lane/allocator.hpp"
 #include "lane/counted_crew.hpp"
 #include "lane/random.hpp"
@@ -73,6 +74,19 @@ struct PlateauWorker {
       record.add_rss_point(phase, round);
       phase_start = now_ns();
     });
+  }
+  void untimed() {}
+};
+
+struct RequestsWorker {
+  RequestsShape shape;
+  Xorshift64Star random;
+  HeapFunctions heaps;
+  void** blocks;
+  Tally tally{};
+  void timed() {
+    tally = heaps.complete() ? serve_from_heaps(shape, random, heaps, blocks)
+                             : serve_one_by_one<SystemAllocator>(shape, random, blocks);
   }
   void untimed() {}
 };
@@ -150,6 +164,15 @@ void run_plateau(const Run& run, Record& record) {
   record.seconds = static_cast<double>(worker.busy_ns) * 1e-9;
 }
 
+void run_requests(const Run& run, Record& record) {
+  const RequestsShape shape(run);
+  HarnessMemory memory;
+  RequestsWorker worker{shape, make_random<Mode::kFair>(run.seed, 0), find_heap_functions(),
+                        memory.take<void*>(shape.blocks)};
+  run_alone(memory, worker, record);
+  count(worker.tally, record);
+}
+
 }  // namespace
 
 void run_blocks(const Run& run, Record& record) {
@@ -160,6 +183,7 @@ void run_blocks(const Run& run, Record& record) {
   if (workload == "phases") return run_phases(run, record);
   if (workload == "pipe") return run_pipe(run, record);
   if (workload == "plateau") return run_plateau(run, record);
+  if (workload == "requests") return run_requests(run, record);
   fail("a lane of the family blocks names no workload of it");
 }
 

@@ -55,6 +55,8 @@ inline constexpr Lane kBlocksLanes[] = {
     {.name = "realloc_grow", .family = "blocks",
      .definition = {{"workload", "grow"}, {"min_size", 16}, {"max_size", 67'108'864}, {"growth_percent", 150},
                     {"iterations", 1'200}}},
+    {.name = "arena_request", .family = "blocks", .threads = 1,
+     .definition = {{"workload", "requests"}, {"blocks", 1'000}, {"iterations", 10'000}}},
     phases_lane("phases_sizes", "sizes"),
     phases_lane("phases_threads", "threads"),
     phases_lane("phases_remote", "remote"),

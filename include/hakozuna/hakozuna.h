@@ -70,6 +70,41 @@ HZ_API size_t hz_good_size(size_t size);
 /* 1 if ptr is the address of a slot of this heap (live or free), 0 if it is not. Never reports. */
 HZ_API int hz_owns(const void* ptr);
 
+/* First-class heaps: what is allocated in one ends with it, in time that grows with the heap's bytes, not
+ * with its blocks. For memory of a request, a level, a plugin. Any thread may allocate from any heap at any
+ * time; calls for one heap wait for each other.
+ *
+ * Blocks of a heap are blocks like others. hz_free, and in a program whose malloc this is free, as well as
+ * every other function of theirs, takes them, finds out whose they are, and reports what is wrong with a
+ * pointer (E02 to E04 at once, in every line). What is freed the heap uses again, for blocks of about that
+ * size; the system has it back when the heap ends, or, blocks above 28 KiB, at once. A block that is resized
+ * stays in its heap.
+ *
+ * A heap that has ended, or a handle that never was one, is reported as E07 (see HZ_ON_INVALID); then NULL,
+ * EINVAL. Line hz7 has no such heaps: NULL and ENOSYS from hz_heap_new. */
+typedef struct hz_heap_t hz_heap_t; /* a handle: there is nothing that it points to */
+
+/* An empty heap; NULL and ENOMEM when it cannot be had. It costs 64 KiB, of which few are touched, with its
+ * first block. */
+HZ_API hz_heap_t* hz_heap_new(void);
+
+/* As hz_malloc, hz_calloc and hz_aligned_alloc, from that heap. */
+HZ_API void* hz_heap_malloc(hz_heap_t* heap, size_t size);
+HZ_API void* hz_heap_calloc(hz_heap_t* heap, size_t count, size_t size);
+HZ_API void* hz_heap_aligned_alloc(hz_heap_t* heap, size_t alignment, size_t size);
+
+/* As hz_realloc, of a block of that heap; any other pointer is reported (E01 if it is a block of another heap
+ * or of none), left alone, and the answer is NULL. */
+HZ_API void* hz_heap_realloc(hz_heap_t* heap, void* ptr, size_t size);
+
+/* End the heap and every block in it. NULL is ignored. Nobody may use the heap, or a block of it, meanwhile
+ * or later: a free of one is reported like that of any wild pointer. */
+HZ_API void hz_heap_destroy(hz_heap_t* heap);
+
+/* End the heap, but not its blocks: they are the process's from here on, and live until they are freed. Of
+ * small ones 64 KiB go back when the last one in there is freed. NULL is ignored. */
+HZ_API void hz_heap_delete(hz_heap_t* heap);
+
 /* What hz_free would say of ptr, without freeing or reporting it. 0: it is a live block. 1 (E01): no address
  * of this heap, or NULL. Else it is one, and wrong: 2 (E02): nothing is allocated there, 3 (E03): it is free,
  * 4 (E04): not the start of a block. Lines that see a second free late (README.md, E03) answer 0 of a free
@@ -115,6 +150,26 @@ HZ_API void hz_stats(hz_stats_t* out, size_t size);
  * exits; for those that never do (HZ_POLICY=observe; doc/profile.md). 1 if it was written; 0 if the heap does
  * not observe, no file is named, or it cannot be written, of which a warning tells. */
 HZ_API int hz_write_profile(void);
+
+/* Ask about a knob while the process runs, set one, or have something done. The keys are those of
+ * doc/knobs.md, and trim, purge, write_stats, write_profile, which are done when they are set to "". set NULL
+ * to ask; else the new value, as HZ_OPTIONS has it ("64M", "report") get   gets what the knob is then, as a
+ * text that `set` would take: sizes are bytes without a unit, "none" is no path; "1" or "0" of something
+ * done, whether it gave pages back or wrote. After an error, one sentence why. At most get_bytes with the
+ * final 0; what is longer is cut off: 2100 bytes do for every key. NULL and 0 if nobody wants it. The key
+ * "list" is asked for all of them: a line each, tabs between the key, when it can be set ("live", "start",
+ * "action", or "none" where the line has nothing of it), what is accepted, and what it is; 16 KiB do. 0, or
+ * an error as errno has them, which itself stays: ENOENT there is no such key; EPERM it is read at the start
+ * alone, or an action was asked; EINVAL the value is not understood; ENOTSUP the line or its settings have
+ * nothing of it; EIO what was to be written could not be. After an error nothing has changed. A value holds
+ * from some moment of the call on; of two threads that set one key, one is the last. From outside: hz ctl, if
+ * HZ_CONTROL=1 permits it. Takes up to 8 KiB of stack. */
+HZ_API int hz_ctl(const char* key, const char* set, char* get, size_t get_bytes);
+/* Write the heap profile so far to the file `path`, or, where that is NULL, to the one that
+ * HZ_PROFILE_HEAP_FILE names, as is done when the process exits: which stacks the live and the past blocks
+ * came from, by samples. 1 if it was written; 0 if none is kept (HZ_PROFILE_HEAP is not set, or the line
+ * keeps none), if another thread is at it, or if it cannot be. */
+HZ_API int hz_write_heap_profile(const char* path);
 
 HZ_API const char* hz_version(void); /* HZ_VERSION of the library */
 HZ_API const char* hz_line(void);    /* "hz3" */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C++ on top of the direct API: a polymorphic memory resource and a standard allocator.
-// Both throw std::bad_alloc on exhaustion; both are stateless, any thread may use them.
+// C++ on top of the direct API: a polymorphic memory resource, a standard allocator, and first-class heaps.
+// All throw std::bad_alloc on exhaustion, and any thread may use them; the first two are stateless.
 // Works with and without RTTI.
 #ifndef HAKOZUNA_HAKOZUNA_HPP
 #define HAKOZUNA_HAKOZUNA_HPP
@@ -56,6 +56,46 @@ class memory_resource final : public std::pmr::memory_resource {
 
 // std::pmr::vector<int> v(hakozuna::resource());
 inline std::pmr::memory_resource* resource() noexcept { return memory_resource::instance(); }
+
+// A first-class heap, which ends with this object and takes all of its blocks along: containers that use it
+// need not be destroyed, and must not be used or destroyed later.
+//
+//   hakozuna::heap request;
+//   std::pmr::vector<std::pmr::string> words(&request);
+class heap final : public std::pmr::memory_resource {
+ public:
+  heap() : handle_(hz_heap_new()) {
+    if (handle_ == nullptr) throw std::bad_alloc();
+  }
+  ~heap() override { hz_heap_destroy(handle_); }
+  heap(const heap&) = delete;
+  heap& operator=(const heap&) = delete;
+
+  // For the functions hz_heap_...; it must not be ended by them.
+  hz_heap_t* handle() const noexcept { return handle_; }
+
+  // Ends every block in it; the heap is empty then. If none can be had, the one that was stays as it is.
+  void clear() {
+    hz_heap_t* const fresh = hz_heap_new();
+    if (fresh == nullptr) throw std::bad_alloc();
+    hz_heap_destroy(handle_);
+    handle_ = fresh;
+  }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    void* p = alignment <= detail::kNaturalAlignment ? hz_heap_malloc(handle_, bytes)
+                                                     : hz_heap_aligned_alloc(handle_, alignment, bytes);
+    if (p == nullptr) throw std::bad_alloc();
+    return p;
+  }
+  void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+    detail::deallocate(p, bytes, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  hz_heap_t* handle_;
+};
 
 // std::vector<int, hakozuna::allocator<int>> v;
 template <class T>

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz stat`, `hz exporter` and `hz top`; each with --help. Exit codes: doc/observe.md."""
+"""`hz stat`, `hz ctl`, `hz prof`, `hz exporter` and `hz top`; each with --help. Exit codes: doc/observe.md."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from hakozuna_observe import openmetrics, picture, text
+from hakozuna_observe import control, openmetrics, picture, stats_file, text
 from hakozuna_observe.layout import NOT_SERVED
 from hakozuna_observe.process import UnseenError
+from hakozuna_observe.profile import MEASURES
 
 
 def _as_json(one: picture.Picture) -> str:
@@ -22,9 +25,26 @@ def _as_json(one: picture.Picture) -> str:
     return json.dumps({"hz": "stat"} | known | {"held_open": one.held_open}, separators=(",", ":"))
 
 
+def _of_file(path: Path, options: argparse.Namespace) -> str:
+    if options.openmetrics:
+        raise UnseenError(f"{path} has sums alone, and no metrics of classes", 125)
+    one = stats_file.read(path)
+    if options.json:
+        return json.dumps({"hz": "stat"} | dataclasses.asdict(one), separators=(",", ":"))
+    return text.render_file(one)
+
+
 def _stat(options: argparse.Namespace) -> int:
     def once() -> str:
-        pictures = picture.look(options.pid)
+        if isinstance(options.pid, Path):
+            return _of_file(options.pid, options)
+        try:
+            pictures = picture.look(options.pid)
+        except UnseenError:
+            file = None if options.dir is None else stats_file.path_in(options.dir, options.pid)
+            if file is None or not file.exists():
+                raise
+            return _of_file(file, options)
         if options.openmetrics:
             return openmetrics.render(pictures).rstrip("\n")
         if options.json:
@@ -53,10 +73,45 @@ def _watch(once: Callable[[], str], seconds: float, clear: bool) -> int:
         return 0
 
 
+def _ctl(options: argparse.Namespace) -> int:
+    if not control.supported():
+        raise UnseenError("hz ctl is there on Linux alone; in the process there is hz_ctl()", 125)
+    if options.verb == "list":
+        rows = control.keys(options.pid)
+        print(json.dumps(control.as_json(rows), separators=(",", ":")) if options.json else control.render(rows))
+        return 0
+    words = [word for word in (options.verb, options.key, options.value) if word is not None]
+    print(control.ask(options.pid, " ".join(words)))
+    return 0
+
+
+def _wrong_words(options: argparse.Namespace) -> str:
+    """What does not go with the verb; empty if all is well."""
+    given = sum(word is not None for word in (options.key, options.value))
+    least, most = {"list": (0, 0), "get": (1, 1), "set": (1, 2)}[options.verb]
+    if not least <= given <= most:
+        return "get KEY, set KEY [VALUE], or list"
+    if options.json and options.verb != "list":
+        return "--json goes with list"
+    return ""
+
+
 def _exporter(options: argparse.Namespace) -> int:
     from hakozuna_observe import exporter
 
     return exporter.serve(options.listen)
+
+
+def _prof(options: argparse.Namespace) -> int:
+    from hakozuna_observe import prof
+
+    return prof.run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from hakozuna_observe import prof
+
+    return prof.profile_a_run(options)
 
 
 def _top(options: argparse.Namespace) -> int:
@@ -80,6 +135,27 @@ def _pid(value: str) -> int:
     return int(value)
 
 
+def _pid_or_file(value: str) -> int | Path:
+    path = Path(value)
+    if "/" in value or path.is_file():
+        return path
+    return _pid(value)
+
+
+def _size(value: str) -> int:
+    number = value.rstrip("kKmMgG")
+    unit = value[len(number) :].lower()
+    if not number.isascii() or not number.isdigit() or len(unit) > 1 or len(number) > 15:
+        raise argparse.ArgumentTypeError(f"'{value}' is no size: 65536, 64K, 1M, 2G")
+    return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
+
+
+def _positive(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 0 < int(value) < 10**9:
+        raise argparse.ArgumentTypeError(f"'{value}' is no number from 1 on")
+    return int(value)
+
+
 class _Parser(argparse.ArgumentParser):
     """Errors are one line, and the exit code is that of `hz`."""
 
@@ -97,13 +173,39 @@ def _parser() -> argparse.ArgumentParser:
         "changed nor stopped.",
         epilog="Exit: 0 shown; 1 it ended or never was; 3 it may not be looked into; 4 not served; 125 hz failed.",
     )
-    stat.add_argument("pid", type=_pid, metavar="PID")
+    stat.add_argument("pid", type=_pid_or_file, metavar="PID|FILE", help="FILE: what a process wrote: HZ_STATS_DIR")
+    stat.add_argument("--dir", type=Path, help="of a PID that may not be looked into: the file that it wrote there")
     form = stat.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one line of JSON")
     form.add_argument("--openmetrics", action="store_true", help="OpenMetrics text, as a scrape has it")
     stat.add_argument("--watch", type=_seconds, metavar="SECONDS", help="again every so many seconds, until it ends")
     stat.add_argument("--all", action="store_true", help="every size class and every thread")
     stat.set_defaults(run=_stat)
+
+    ctl = commands.add_parser(
+        "ctl",
+        help="asks and sets the knobs of a running process",
+        usage="hz ctl [-h] PID get KEY | set KEY [VALUE] | list [--json]",
+        description="Asks and sets the knobs of a running process that was started with HZ_CONTROL=1, as its user or "
+        "root. set without a VALUE has something done: trim, purge, write_stats, write_profile.",
+        epilog="Exit: 0 done; 1 it ended, never was, or does not answer; 2 refused: no such key, read at the start "
+        "alone, not understood; 3 control is not permitted; 4 not served; 125 hz failed.",
+    )
+    ctl.add_argument("pid", type=_pid, metavar="PID")
+    ctl.add_argument("verb", choices=("get", "set", "list"))
+    ctl.add_argument("key", nargs="?", metavar="KEY")
+    ctl.add_argument("value", nargs="?", metavar="VALUE")
+    ctl.add_argument("--json", action="store_true", help="of list: one line of JSON")
+    ctl.set_defaults(run=_ctl)
+
+    _add_prof(commands)
+    # For the launcher alone: `hz run --profile-heap`.
+    profiled = commands.add_parser("run")
+    profiled.add_argument("--leaks", action="store_true")
+    profiled.add_argument("--interval", required=True)
+    profiled.add_argument("--preload", required=True)
+    profiled.add_argument("program", nargs="+")
+    profiled.set_defaults(run=_run)
 
     exporter = commands.add_parser(
         "exporter",
@@ -122,9 +224,43 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_prof(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "prof",
+        help="what a program's memory was asked for by",
+        description="The heap profile of a program that runs, or ran, with HZ_PROFILE_HEAP: which functions asked for "
+        "the memory that is live, was allocated, or was live at the peak. Of several profiles the sum.",
+        epilog="Exit: 0 shown, no leaks; 1 --leaks found some; 2 no such process or file, or no profile; 3 it may not "
+        "be looked into; 4 not served; 125 hz failed.",
+    )
+    parser.add_argument("sources", nargs="+", metavar="PID|FILE", help="a number is a process")
+    parser.add_argument("--by", choices=MEASURES, default="live", help="what is compared (%(default)s)")
+    parser.add_argument("--top", type=_positive, default=20, metavar="N", help="so many rows (%(default)s)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--diff", action="store_true", help="what grew and shrank between two profiles: BEFORE AFTER")
+    form.add_argument(
+        "--leaks", action="store_true", help="what is live, with whole stacks; exit code 1 if anything is"
+    )
+    form.add_argument("--lifetimes", action="store_true", help="who allocates for a moment, and who for long")
+    form.add_argument("--json", action="store_true", help="one line of JSON")
+    parser.add_argument("--at-least", type=_size, metavar="BYTES", help="of --leaks: stacks with less are none")
+    parser.add_argument("--ignore", metavar="FILE", help="of --leaks: functions that may, as LeakSanitizer has them")
+    parser.add_argument("--pprof", metavar="OUT", help="write pprof's form, gzipped: for go tool pprof, speedscope")
+    parser.add_argument("--folded", metavar="OUT", help="write a line a stack: for flamegraph.pl, speedscope")
+    parser.add_argument("--flame", metavar="OUT", help="write a flame graph, one HTML page")
+    parser.add_argument("--save", metavar="OUT", help="write the profile of a process as it is now")
+    parser.add_argument("--no-names", action="store_true", help="do not look for names of functions")
+    parser.set_defaults(run=_prof)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """What `hz` exits with."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.run is _ctl and (wrong := _wrong_words(options)):
+        parser.exit(125, f"hz ctl: {wrong}\n")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # not each terminal has each character
     try:
         return int(options.run(options))
     except UnseenError as why:

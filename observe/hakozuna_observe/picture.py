@@ -357,6 +357,16 @@ def _add(reader: _Reader, state: tuple[int, bytes], sums: dict[str, int]) -> Non
 
 
 def _cached(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
+    """Slots by class. While a heap profile is kept, a thread has bins like its own that its malloc takes from."""
+    cached = _in_front(reader, state)
+    quota = reader.one("thread.quota", state)
+    if quota:
+        for number, count in _in_front(reader, reader.state(quota)).items():
+            cached[number] = cached.get(number, 0) + count
+    return cached
+
+
+def _in_front(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
     """Slots by class: what the bin at hand may hold, less the room that is left there, and the spare magazine."""
     capacities, rooms = reader.many("thread.capacity", state), reader.many("thread.room", state)
     magazines, spares = reader.many("thread.magazine", state), reader.many("thread.spare", state)

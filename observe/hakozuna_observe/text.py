@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hakozuna_observe.picture import Picture, SizeClass
+from hakozuna_observe.stats_file import StatsFile
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -20,16 +23,29 @@ def size(count: float) -> str:
     raise AssertionError  # the last unit takes all
 
 
+def bars(counts: Sequence[int]) -> str:
+    """A mark for each; the highest is the largest count, and none but zero is empty."""
+    most = max(counts)
+    if most == 0:
+        return " " * len(counts)
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
+
+
 def fill_bars(one: SizeClass) -> str:
     """Ten marks: how many spans are so full, from the emptiest tenth to the fullest."""
-    most = max(one.fill)
-    if most == 0:
-        return " " * len(one.fill)
-    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in one.fill)
+    return bars(one.fill)
 
 
 def _many(count: int, what: str) -> str:
     return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _rows(rows: list[tuple[str, int, str]]) -> list[str]:
+    return [f"{name:<10}{size(value):>10}  {what}" for name, value, what in rows]
+
+
+def _purges(stats: dict[str, int]) -> str:
+    return f"{_many(stats.get('purges', 0), 'purge')} gave back {size(stats.get('bytes_purged', 0))}"
 
 
 def _summary(picture: Picture) -> list[str]:
@@ -46,12 +62,11 @@ def _summary(picture: Picture) -> list[str]:
         ("metadata", stats["bytes_metadata"], "the heap's own"),
         ("peak", stats["bytes_peak"], "highest live and cached so far"),
     ]
-    lines = [f"{name:<10}{size(value):>10}  {what}" for name, value, what in rows]
+    lines = _rows(rows)
     if picture.huge_blocks:
         blocks = _many(picture.huge_blocks, "block")
         lines.append(f"{'huge':<10}{size(picture.huge_bytes):>10}  of live, in {blocks} above 4 MiB")
-    purges = f"{_many(stats.get('purges', 0), 'purge')} gave back {size(stats.get('bytes_purged', 0))}"
-    purger = f"purger {picture.purger}; {purges}"
+    purger = f"purger {picture.purger}; {_purges(stats)}"
     if stats["threads"]:
         purger += f"; {idle} of {_many(stats['threads'], 'thread')} idle"
     lines.append(purger)
@@ -101,3 +116,26 @@ def render(picture: Picture, everything: bool = False) -> str:
     """The whole page, without a newline at its end."""
     head = f"{picture.program} {picture.pid}: line {picture.line} {picture.release}, resident {size(picture.resident)}"
     return "\n".join([head, *_summary(picture), *_classes(picture, everything), *_threads(picture, everything)])
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {unit}s ago"
+    return f"{seconds:.1f} s ago"
+
+
+def render_file(one: StatsFile) -> str:
+    """What the process has written itself: sums, and no more."""
+    stats = one.stats
+    rows = [
+        ("live", stats["bytes_live"], "the program's blocks"),
+        ("cached", stats.get("bytes_cached", 0), "free slots that threads cache, or pass on"),
+        ("dirty", stats.get("bytes_dirty", 0), "free, still backed by memory"),
+        ("metadata", stats.get("bytes_metadata", 0), "the heap's own"),
+        ("peak", stats.get("bytes_peak", 0), "highest live and cached so far"),
+    ]
+    head = f"{one.program} {one.pid}: line {one.line} {one.release}"
+    written = f"written by the process {_age(one.age)}: {one.file}"
+    last = f"{_many(stats.get('threads', 0), 'thread')}; {_purges(stats)}"
+    return "\n".join([head, written, *_rows(rows), last])

@@ -61,6 +61,7 @@ LIVE = "live"
 # Constants of src/base, of which the debugging information has no trace, and of others that are private.
 GRANULE_SHIFT, GRANULE = 16, 1 << 16
 PAGE_SHIFT, PAGE = 12, 1 << 12
+UNIT_SHIFT = 4  # of the bits of a chunk
 MEDIUM_MAX = 64 << 10  # classes above have one slot a span
 SLOT_BYTES = (("dense", 128, 4), ("wide", 2048, 7), ("sparse", 1 << 32, 11))  # table, slots below, shift
 SLOT_BITS = (("sparse", 1), ("wide", 7), ("dense", 56))  # table, words a granule
@@ -393,9 +394,26 @@ class LinkedBins:
         return [number for number in some if self.count(number) != len(self.slots(number))]
 
 
-def bins_of(state: View) -> MagazineBins | LinkedBins:
-    front = state["front"]
+def bins_in(front: View) -> MagazineBins | LinkedBins:
     return MagazineBins(front) if "tops" in front else LinkedBins(front)
+
+
+class Bins:
+    """Of a thread: its front, and, while a heap profile is kept, what its malloc takes from (src/heap/quotas.hpp)."""
+
+    def __init__(self, state: View) -> None:
+        self.fronts = [bins_in(state["quota"].pointee()["front"])] if state["quota"] else []
+        self.fronts.append(bins_in(state["front"]))
+
+    def count(self, number: int) -> int:
+        return sum(front.count(number) for front in self.fronts)
+
+    def slots(self, number: int) -> list[int]:
+        """The one that was freed last is the last."""
+        return [slot for front in self.fronts for slot in front.slots(number)]
+
+    def amid(self) -> list[int]:
+        return [number for front in self.fronts for number in front.amid()]
 
 
 # --- free slots on their way: outboxes and the exchange
@@ -672,6 +690,7 @@ class BoxHeap:
         self.spans = Table(self.pool["spans"], self.stretches)
         self.sizes = list(needed("hz::classes")["size_"].data.cast("I"))
         self.huge_bin = len(self.sizes)
+        self.heap_bin = self.huge_bin + 1  # of chunks of first-class heaps, which count as huge blocks
         self.free_bits = Bits(self.pool["bits"])
         self.pending = Bits(self.exchange["bits"]) if "bits" in self.exchange else None
 
@@ -699,7 +718,7 @@ class BoxHeap:
 
     def at_work(self, owners: list[Owner], number: int = 0) -> list[str]:
         """Who stands inside of the heap, so that a slot, of one class or any, may be in nobody's list."""
-        amid = [bins_of(one.state).amid() for one in owners]
+        amid = [Bins(one.state).amid() for one in owners]
         moving = [number in bins or (number == 0 and bins != []) for bins in amid]
         found = [one.title for one, moves in zip(owners, moving, strict=True) if moves or one.state["lock"]]
         found += ["the purger"] if self.keeper["lock"] else []
@@ -707,7 +726,7 @@ class BoxHeap:
         return found or (["a thread that holds a lock of the heap"] if others else [])
 
     def holding(self, owner: Owner) -> Holding:
-        bins = bins_of(owner.state)
+        bins = Bins(owner.state)
         counts = {number: bins.count(number) for number in range(1, self.huge_bin)}
         outbox = Counter(one.bin for one in outbox_of(owner.state))
         number = owner.owner if self.tags.owned and owner.state.address != self.shared.address else None
@@ -741,7 +760,7 @@ class BoxHeap:
                 if name != "kCount":
                     counted[name] += int(state["observe"]["of_event"][number])
             cached += outbox_bytes(state)
-            bins = bins_of(state)
+            bins = Bins(state)
             cached += sum(bins.count(number) * self.sizes[number] for number in range(1, self.huge_bin))
         waiting, held = max(0, sums["waiting"]), max(0, sums["out"])
         cached += waiting + counted["kBytesSent"] - counted["kBytesCollected"]
@@ -762,6 +781,7 @@ class BoxHeap:
     def metadata(self) -> int:
         found = self.global_.type.sizeof + self.shelves.type.sizeof + int(self.global_["thread_memory"])
         found += chunk_bytes(self.global_["owners"]["rows_"])
+        found += chunk_bytes(self.shelves["heaps"]["rows_"])
         if "inboxes" in self.exchange:
             found += chunk_bytes(self.exchange["inboxes"])
         if "of_cpu" in self.exchange:
@@ -829,7 +849,7 @@ class BoxHeap:
             number = self.bin_of(span)
             if number:
                 self.add_span(found[number], number, span)
-            elif self.tags.bin(self.at(row)) == self.huge_bin:
+            elif self.tags.bin(self.at(row)) in (self.huge_bin, self.heap_bin):
                 blocks, bytes_ = blocks + 1, bytes_ + (int(run["length"]) << GRANULE_SHIFT)
         return found, (blocks, bytes_)
 
@@ -906,6 +926,8 @@ class BoxHeap:
             return self.answer_for_slot(at, row, number)
         if self.tags.bin(self.at(row)) == self.huge_bin:
             return self.answer_for_huge(at, row, run)
+        if self.tags.bin(self.at(row)) == self.heap_bin:
+            return self.answer_for_chunk(at, self.at(row))
         said = (
             f"in {plural(length, 'granule')} from {self.at(row):#x} that nobody has: on its way to the system, or lost"
         )
@@ -921,6 +943,27 @@ class BoxHeap:
             far = int(self.runs[self.row_of(at)]["head"]) != row
             return answer.say("a free", (E02 if far else E04) + AT_ONCE)
         return answer.say("a free", f"{E03}, and once that is done, {E02}" if run["claimed"] else "is right")
+
+    @staticmethod
+    def answer_for_chunk(at: int, start: int) -> Answer:
+        chunk = View(plain(gdb.lookup_type("hz::HeapChunk")), start)
+        used, starts, freed = (int(chunk[name]) for name in ("used", "starts", "freed"))
+        holder = int(chunk["holder"])
+        whose = f"first-class heap number {holder}" if holder else "a first-class heap that was deleted"
+        answer = Answer().say("chunk", f"{start:#x} of {whose}, {used:,} of {GRANULE:,} bytes handed out")
+        begun = starts & (2 << (at - start >> UNIT_SHIFT)) - 1  # what begins up to there
+        if at - start >= used or begun == 0:
+            return answer.say("state", "never handed out").say("a free", E02 + AT_ONCE)
+        unit = begun.bit_length() - 1
+        block, behind = start + (unit << UNIT_SHIFT), starts >> unit + 1
+        end = block + ((behind & -behind).bit_length() << UNIT_SHIFT) if behind else start + used
+        answer.say("block", f"{block:#x}, of {end - block:,} bytes")
+        answer.say("address", "its start" if at == block else f"{at - block:,} bytes inside")
+        is_free = bool(freed >> unit & 1)
+        answer.say("state", "free, for the next one of its heap" if is_free else LIVE)
+        if at != block:
+            return answer.say("a free", E04 + AT_ONCE)
+        return answer.say("a free", E03 + AT_ONCE if is_free else "is right")
 
     def answer_for_slot(self, at: int, row: int, number: int) -> Answer:
         span, size = self.spans[row], self.sizes[number]
@@ -947,7 +990,7 @@ class BoxHeap:
         found = ["free in its span"] if self.free_bits.has(row, index) else []
         latest = ""
         for one in owners:
-            slots = bins_of(one.state).slots(number)
+            slots = Bins(one.state).slots(number)
             found += [f"cached by {one.title}"] * slots.count(slot)
             outbox = outbox_of(one.state)
             found += [f"in the outbox of {one.title}, for owner {d.owner}" for d in outbox if d.slot == slot]

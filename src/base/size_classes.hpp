@@ -83,6 +83,7 @@ inline constexpr Bin kLastSmallBin = scan_bin(kSmallMax);
 inline constexpr Bin kLastMediumBin = scan_bin(kMediumMax);
 inline constexpr Bin kLastBin = scan_bin(kLargeMax);
 inline constexpr Bin kHugeBin = kLastBin + 1;  // mapped as a run of its own, never cached
+inline constexpr Bin kHeapBin = kHugeBin + 1;  // in a chunk of a first-class heap, which knows its size
 inline constexpr unsigned kBins = kLastBin + 1;
 
 // What the classes are. The hot path reads it with plain loads; any thread may deal a spare class out at any
@@ -146,7 +147,7 @@ class SizeClasses {
  private:
   std::array<OnceWord<std::uint8_t>, kTableMax / kMinAlign> bin_of_{};
   std::array<OnceWord<std::uint32_t>, kBins> size_{};
-  std::array<OnceWord<std::uint32_t>, kBins + 1> reciprocal_{};
+  std::array<OnceWord<std::uint32_t>, kHeapBin + 1> reciprocal_{};
   std::array<std::atomic<bool>, kSpares> dealt_{};
 };
 

@@ -49,7 +49,7 @@ inline void* aligned_realloc(void* block, std::size_t alignment, std::size_t siz
   // Both are huge, and such blocks begin with a granule: pages move, not bytes.
   if (alignment <= kGranule && old_size > kLargeMax && size > kLargeMax)
     return ThisHeap::realloc(block, size);
-  void* moved = ThisHeap::aligned(alignment, size);
+  void* moved = ThisHeap::aligned_beside(block, alignment, size);
   if (moved == nullptr) return lies_right && size <= old_size ? block : nullptr;
   std::memcpy(moved, block, size < old_size ? size : old_size);
   ThisHeap::free(block);

@@ -43,6 +43,10 @@ namespace {
 __attribute__((constructor)) void at_start() {
   hz::os::stay_loaded();
   ThisLibrary::at_load();
+  hz::begin_control();
 }
-__attribute__((destructor)) void at_end() { ThisLibrary::at_exit(); }
+__attribute__((destructor)) void at_end() {
+  hz::Control::at_exit();
+  ThisLibrary::at_exit();
+}
 }  // namespace

@@ -4,10 +4,14 @@
 #pragma once
 
 #include HZ_LINE_HEADER
+#include "heap/control.hpp"
 #include "heap/library.hpp"
 
 namespace hz {
 using ThisLine = HZ_LINE;
 using ThisHeap = Heap<ThisLine>;
+using TheseHeaps = Heaps<ThisLine>;
 using ThisLibrary = Library<ThisLine>;
+
+void begin_control();  // direct_ctl.cpp
 }  // namespace hz

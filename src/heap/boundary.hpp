@@ -115,7 +115,7 @@ struct Boundary {
     hide(t, emptied);
     if (emptied && cached != 0) {
       R::give_up(t, true);
-      Front::leave(t.front);
+      R::leave(t);
       Retain::bins_shrunk(t.retain, t.capacity_bytes);
       t.capacity_bytes = 0;
     }
@@ -140,9 +140,10 @@ struct Boundary {
   }
 
   // Of the bin; nullptr if it has none.
-  static void* popped(Thread& t, Bin bin) {
-    Front::check(t.front, bin);
-    void* slot = Front::pop(t.front, bin);
+  static void* popped(Thread& t, Bin bin) { return popped(t.front, bin); }
+  static void* popped(typename Front::PerThread& front, Bin bin) {
+    Front::check(front, bin);
+    void* slot = Front::pop(front, bin);
     if (slot == nullptr || HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
     Faults<Line>::note(Fault::kDoubleFree, slot, bin);  // and it stays out of circulation
     return nullptr;

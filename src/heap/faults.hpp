@@ -41,7 +41,7 @@ struct Faults {
 
  private:
   static constexpr unsigned kBinShift = 48, kFaultShift = 56;
-  static_assert(kHugeBin < (1U << (kFaultShift - kBinShift)));
+  static_assert(kHeapBin < (1U << (kFaultShift - kBinShift)));
 
   // The handler may come here again, or leave by a jump.
   HZ_COLD static void tell() {

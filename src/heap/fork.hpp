@@ -5,6 +5,7 @@
 // every way to a lock, where it costs two loads.
 #pragma once
 
+#include "heap/control.hpp"
 #include "heap/thread.hpp"
 
 namespace hz {
@@ -41,6 +42,7 @@ struct Forks {
   // Other fork handlers run between ours and may allocate: this thread passes through the locks that it
   // holds.
   static void on_fork() {
+    S::shelves.heaps.lock_all(&S::tls());
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
@@ -53,6 +55,7 @@ struct Forks {
     S::shared.lock.unlock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
     S::global.threads_lock.unlock();
+    S::shelves.heaps.unlock_all();
   }
   static void in_child() {
     typename S::Global& g = S::global;
@@ -70,6 +73,8 @@ struct Forks {
     g.discarding.store(0, std::memory_order_relaxed);
     Line::Retain::set_purger(g.retain, false);
     Line::Policy::begin_process();
+    Control::begin_process();
+    HeapProfile::in_child();
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
   }
@@ -101,6 +106,7 @@ struct Forks {
       while (process_word().load(std::memory_order_acquire) != kThisProcess) os::give_way();
       return;
     }
+    S::shelves.heaps.make_whole();
     g.threads_lock.reset();
     Line::Source::make_whole(g.source);
     Line::Pool::make_whole(S::shelves.pool, [&](auto visit) { Line::Source::for_each_row(g.source, visit); });

@@ -13,6 +13,7 @@
 #include "heap/judge.hpp"
 #include "heap/of_line.hpp"
 #include "heap/purger.hpp"
+#include "heap/quotas.hpp"
 
 namespace hz {
 
@@ -30,6 +31,7 @@ struct Heap {
   using Policy = typename Line::Policy;
   using H = Huge<Line>;
   using J = Judge<Line>;
+  using F = Heaps<Line>;
   using Entered = typename Threads<Line>::Entered;
   using Tag = typename Route::Tag;
 
@@ -98,12 +100,8 @@ struct Heap {
 
   // --- slow
 
-  HZ_SLOW static void* malloc_slow(std::size_t size) {
-    const Bin bin = bin_for(size);
-    // Beyond the table that the hot path looks into, the bin may well have some.
-    void* slot = size > kTableMax && bin != kHugeBin ? popped(bin) : nullptr;
-    return slot != nullptr ? slot : crossed(bin, size, 1);
-  }
+  // The slow ways to a block take along who called, for the heap profile.
+  HZ_SLOW static void* malloc_slow(std::size_t size) { return malloc_for(size, __builtin_return_address(0)); }
 
   HZ_SLOW static void* calloc_slow(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
@@ -115,7 +113,7 @@ struct Heap {
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     bool zeroed = false;
     void* block = bin == kHugeBin ? nullptr : popped(bin);
-    if (block == nullptr) block = allocate(bin, size, alignment, zeroed);
+    if (block == nullptr) block = allocate(bin, size, alignment, zeroed, __builtin_return_address(0));
     if (block != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(block))) std::memset(block, 0, size);
     return block;
   }
@@ -129,7 +127,13 @@ struct Heap {
     if (size > PTRDIFF_MAX) return no_memory();
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     void* slot = bin == kHugeBin ? nullptr : popped(bin);
-    return slot != nullptr ? slot : crossed(bin, size, alignment);
+    return slot != nullptr ? slot : crossed(bin, size, alignment, __builtin_return_address(0));
+  }
+
+  // For who has `block`: in the same heap. `alignment` is a power of two.
+  static void* aligned_beside(const void* block, std::size_t alignment, std::size_t size) {
+    const std::uint32_t holder = F::holder_of(block);
+    return HZ_LIKELY(holder == 0) ? aligned(alignment, size) : F::allocate_in(holder, alignment, size);
   }
 
   // Null is no block yet, and a size of 0 ends one.
@@ -139,8 +143,15 @@ struct Heap {
     const std::size_t old_size = usable_size(block);  // reports what is no block
     if (old_size == 0) return no_memory();
     if (size <= old_size && size >= old_size / 2) return block;
-    if (old_size > kLargeMax && size > kLargeMax) return resized(block, old_size, size);
-    void* moved = malloc(size);
+    const void* const caller = __builtin_return_address(0);
+    if (old_size > kLargeMax && size > kLargeMax) return resized(block, old_size, size, caller);
+    void* moved = nullptr;
+    if (HZ_UNLIKELY(F::holder_of(block) != 0)) {
+      moved = aligned_beside(block, 1, size);
+    } else {
+      moved = at_hand(size);
+      if (moved == nullptr) moved = malloc_for(size, caller);
+    }
     if (moved == nullptr) return size <= old_size ? block : nullptr;
     std::memcpy(moved, block, size < old_size ? size : old_size);
     free(block);
@@ -151,11 +162,17 @@ struct Heap {
   // huge block can have more or less than it has. 0 after a report if it is no block.
   HZ_SLOW static std::size_t resize_in_place(void* block, std::size_t size) {
     const std::size_t old_size = usable_size(block);
-    if (old_size == 0 || Route::bin(Route::find(S::global.route, address(block))) != kHugeBin)
+    if (old_size == 0 || Route::bin(Route::find(S::global.route, address(block))) != kHugeBin ||
+        H::bin_of(block) != kHugeBin)
       return old_size;
-    Entered here;
-    if (!H::resize_in_place(here.thread(), block, size)) return old_size;
-    count_bytes(here.thread(), old_size, H::usable_size(block));
+    bool sample = false;
+    {
+      Entered here;
+      if (!H::resize_in_place(here.thread(), block, size)) return old_size;
+      sample = is_sample(here.thread(), block);
+      count_bytes(here.thread(), old_size, H::run_bytes(block));
+    }
+    if (HZ_UNLIKELY(sample)) add(block, kHugeBin, __builtin_return_address(0));
     return H::usable_size(block);
   }
 
@@ -170,7 +187,8 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     if (block == nullptr || !J::plausible(tag, block)) return 0;
     const Bin bin = Route::bin(tag);
-    if (bin != kHugeBin) return bin_size(bin);
+    if (bin <= kLastBin) return bin_size(bin);
+    if (bin == kHeapBin) return F::bytes_at(block);
     Forks<Line>::notice_process();
     return H::usable_size(block);
   }
@@ -179,13 +197,15 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(at));
     const Bin bin = Route::bin(tag);
     const auto offset = static_cast<std::uint16_t>(address(at));
+    if (HZ_UNLIKELY(bin == kHeapBin)) return F::bytes_at(at) != 0;
     return tag != 0 && (bin == kHugeBin ? offset == 0 : is_slot_start(bin, offset));
   }
   // Bytes of what begins there, live or free; 0 where nothing of ours does. Reports nothing.
   static std::size_t bytes_at(const void* at) {
     if (!owns(at)) return 0;
     const Bin bin = Route::bin(Route::find(S::global.route, address(at)));
-    if (bin != kHugeBin) return bin == 0 ? 0 : bin_size(bin);
+    if (bin <= kLastBin) return bin == 0 ? 0 : bin_size(bin);
+    if (bin == kHeapBin) return F::bytes_at(at);
     Forks<Line>::notice_process();
     return H::usable_size(at);
   }
@@ -208,24 +228,63 @@ struct Heap {
     const std::size_t purged = Reclaim<Line>::reclaim(here.thread(), pad);
     return purged + Discard<Line>::all(here.thread()) != 0;
   }
+  // Free pages go back to the system; whether any did. What threads cache stays where it is.
+  static bool purge() {
+    if (!Start<Line>::open()) return false;
+    Entered here;
+    return SpanReturn<Line>::purge(here.thread(), 0, SIZE_MAX) != 0;
+  }
 
  private:
+  friend struct Heaps<Line>;
+
+  HZ_INLINE static void* malloc_for(std::size_t size, const void* caller) {
+    const Bin bin = bin_for(size);
+    // Beyond the table that the hot path looks into, the bin may well have some.
+    void* slot = size > kTableMax && bin != kHugeBin ? popped(bin) : nullptr;
+    return slot != nullptr ? slot : crossed(bin, size, 1, caller);
+  }
   // Of a slot that the program may have; 0: look closer.
   HZ_INLINE static std::size_t slot_bytes(const void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
     const Bin bin = Route::bin(tag);
     return HZ_LIKELY(bin - 1 < kLastBin && J::fault_of_slot(bin, block) == Fault::kNone) ? bin_size(bin) : 0;
   }
-  static void* resized(void* block, std::size_t old_size, std::size_t size) {
-    Entered here;
-    void* to = H::resize(here.thread(), block, size);
-    if (to == nullptr) return no_memory();
-    count_bytes(here.thread(), old_size, H::usable_size(to));
+  static void* resized(void* block, std::size_t old_size, std::size_t size, const void* caller) {
+    bool sample = false;
+    void* to = nullptr;
+    {
+      Entered here;
+      to = H::resize(here.thread(), block, size);
+      if (to == nullptr) return no_memory();
+      sample = is_sample(here.thread(), to);
+      count_bytes(here.thread(), old_size, H::run_bytes(to));
+    }
+    if (HZ_UNLIKELY(sample)) add(to, kHugeBin, caller);
     return to;
   }
 
+  // --- the heap profile
+
+  // What realloc makes of a huge block is another allocation: the heap ends what the old one was as a sample.
+  static bool is_sample(Thread& t, const void* huge) {
+    return t.countdown != nullptr &&
+           HeapProfile::is_next(*t.countdown, kHugeBin, H::run_bytes(huge), S::is_own_work());
+  }
+  // Without a lock.
+  HZ_COLD static void add(const void* block, Bin bin, const void* caller) {
+    HeapProfile::add(block, bin, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin), caller,
+                     S::tls().walking);
+  }
+  // The class of what lies in a run, which is about to be freed.
+  static Bin ended(const void* block) {
+    if (HZ_LIKELY(!HeapProfile::is_on())) return kHugeBin;
+    const Bin bin = HeapProfile::end(block);
+    return bin != 0 ? bin : kHugeBin;
+  }
+
   HZ_INLINE static void* popped(Bin bin) {
-    void* slot = Front::pop(S::fast().front, bin);
+    void* slot = Front::pop(S::supply(), bin);
     if (HZ_LIKELY(slot != nullptr) && HZ_UNLIKELY(!Guard::on_alloc(slot, bin))) return not_free(slot, bin);
     return slot;
   }
@@ -263,10 +322,11 @@ struct Heap {
     const unsigned kind = bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2;
     return static_cast<Event>(static_cast<unsigned>(small) + kind);
   }
-  static void count(Thread& t, Event small, Event total, Bin bin, const void* block) {
+  // A block of a class, or in a run: samples are of a class and in a run.
+  static void count(Thread& t, Event small, Event total, Bin bin, bool in_run, const void* block) {
     if (!S::global.counting.load(std::memory_order_relaxed)) return;
     Observe::count(t.observe, kind_of(small, bin), 1);
-    Observe::count(t.observe, total, bin == kHugeBin ? H::usable_size(block) : bin_size(bin));
+    Observe::count(t.observe, total, in_run ? H::run_bytes(block) : bin_size(bin));
   }
   static void count_bytes(Thread& t, std::size_t freed, std::size_t allocated) {
     if (!S::global.counting.load(std::memory_order_relaxed)) return;
@@ -274,35 +334,59 @@ struct Heap {
     Observe::count(t.observe, Event::kBytesAllocated, allocated);
   }
 
-  HZ_SLOW static void* crossed(Bin bin, std::size_t size, std::size_t alignment) {
+  HZ_SLOW static void* crossed(Bin bin, std::size_t size, std::size_t alignment, const void* caller) {
     bool zeroed = false;
-    return allocate(bin, size, alignment, zeroed);
+    return allocate(bin, size, alignment, zeroed, caller);
   }
-  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
-    void* block = allocate_here(bin, size, alignment, zeroed);
+  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed, const void* caller) {
+    bool sample = false;
+    void* block = twice(size, [&] {
+      return bin == kHugeBin ? huge_here(size, alignment, zeroed, &sample)
+                             : allocate_here(bin, size, alignment, zeroed, sample);
+    });
+    if (HZ_UNLIKELY(sample)) add(block, bin, caller);
+    return block;
+  }
+  // A huge block, with no way to a class's: who asks is deep in the stack already. It holds a lock, too, so
+  // this is no sample of the heap profile.
+  static void* huge(std::size_t size, std::size_t alignment, bool& zeroed) {
+    return twice(size, [&] { return huge_here(size, alignment, zeroed, nullptr); });
+  }
+  template <class Here>
+  HZ_INLINE static void* twice(std::size_t size, Here here) {
+    void* block = here();
     // What other threads cache may be what is missing.
     if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) &&
         Revocation<Line>::revoke_others())
-      block = allocate_here(bin, size, alignment, zeroed);
+      block = here();
     Purger<Line>::start_if_worth();
     return HZ_LIKELY(block != nullptr) ? block : no_memory();
   }
 
-  static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed) {
+  HZ_SLOW static void* huge_here(std::size_t size, std::size_t alignment, bool& zeroed, bool* sample) {
     Entered here;
     Thread& t = here.thread();
     if (!Start<Line>::is_open()) return nullptr;
-    void* block = nullptr;
-    if (bin == kHugeBin) {
-      block = H::allocate(t, size, alignment, zeroed);
-    } else {
-      block = B::popped(t, bin);
-      if (block == nullptr) {
-        block = B::refill(t, bin, zeroed);
-        tell_policy(t, bin, size, alignment);
-      }
+    void* block = H::allocate(t, size, alignment, zeroed);
+    if (block == nullptr) return nullptr;
+    if (sample != nullptr) *sample = is_sample(t, block);
+    count(t, Event::kAllocSmall, Event::kBytesAllocated, kHugeBin, true, block);
+    return block;
+  }
+  HZ_SLOW static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed,
+                                     bool& sample) {
+    Entered here;
+    Thread& t = here.thread();
+    if (!Start<Line>::is_open()) return nullptr;
+    const bool profiled = HZ_UNLIKELY(t.countdown != nullptr);
+    void* block = profiled ? Quotas<Line>::before(t, bin, zeroed, sample) : nullptr;
+    if (block == nullptr) block = B::popped(t, bin);
+    if (block == nullptr) {
+      block = B::refill(t, bin, zeroed);
+      tell_policy(t, bin, size, alignment);
     }
-    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
+    if (profiled && !sample) Quotas<Line>::after(t, bin, block);
+    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, sample, block);
     return block;
   }
 
@@ -328,8 +412,10 @@ struct Heap {
   static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (bin == kHugeBin) {
       Forks<Line>::notice_process();
-      return H::fits(block, size, shrunk);
+      bin = H::bin_of(block);
+      if (bin == kHugeBin) return H::fits(block, size, shrunk);
     }
+    if (bin == kHeapBin) return F::fits(block, size, shrunk);
     // By sizes: a spare class may have been dealt out since, or before.
     const std::size_t bytes = bin_size(bin), least = size == 0 ? 1 : size;
     const Bin most = most_aligned_bin(least, alignment);
@@ -397,9 +483,11 @@ struct Heap {
   HZ_SLOW static void free_slow(void* block) {
     if (block == nullptr) return;
     const Tag tag = Route::find(S::global.route, address(block));
+    if (HZ_UNLIKELY(Route::bin(tag) == kHeapBin)) return F::free(block);
     if (!J::plausible(tag, block)) return;
     free_here(block, tag);
   }
+  static void free_huge(void* block) { free_here(block, Route::find(S::global.route, address(block))); }
 
   static void free_here(void* block, Tag tag) {
     const Bin bin = Route::bin(tag);
@@ -407,7 +495,8 @@ struct Heap {
     Thread& t = here.thread();
     if (HZ_UNLIKELY(bin == kHugeBin && !H::claim(block)))
       return Faults<Line>::note(Fault::kDoubleFree, block, bin);
-    count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
+    const Bin kind = bin == kHugeBin ? ended(block) : bin;
+    count(t, Event::kFreeSmall, Event::kBytesFreed, kind, bin == kHugeBin, block);
     if (bin == kHugeBin) {
       H::free(t, block);
       B::give_up_if_emptied(t);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks above the largest class, and above a granule's alignment: a run of granules each. A run that is
-// freed keeps its pages for the next one while retention lets it, else they go back with it. Growing moves
-// pages, not bytes, to where there are none. Called from the slow paths of heap.hpp with the thread's lock
-// held.
+// Blocks above the largest class, and above a granule's alignment: a run of granules each; and samples of the
+// heap profile, of whatever class (heap/quotas.hpp). A run that is freed keeps its pages for the next one
+// while retention lets it, else they go back with it. Growing moves pages, not bytes, to where there are
+// none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
 #include "heap/reclaim.hpp"
@@ -21,14 +21,15 @@ struct Huge {
   static constexpr std::size_t kMaxBytes = PTRDIFF_MAX;
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
 
-  // `instead_of`: granules of the block whose place it takes.
+  // `instead_of`: granules of the block whose place it takes. `may_reclaim`: memory may be reclaimed for it.
   static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed,
-                        std::size_t instead_of = 0) {
+                        std::size_t instead_of = 0, bool may_reclaim = true) {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t granules = granules_for(size == 0 ? 1 : size);
     Demand demand = {.instead_of = instead_of};
     Run run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
     if (run.at == 0) {
+      if (!may_reclaim) return nullptr;
       Reclaim<Line>::reclaim(t, 0);
       demand.force = true;
       run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
@@ -55,7 +56,7 @@ struct Huge {
 
   // A block that was claimed.
   static void free(Thread& t, void* block) {
-    const std::size_t bytes = usable_size(block);
+    const std::size_t bytes = run_bytes(block);
     leave(t, address(block), bytes);
     release(t, block, bytes);
     SpanReturn<Line>::purge_if_due(t);
@@ -63,15 +64,24 @@ struct Huge {
 
   // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid
   // for. False: the system does not take its pages.
-  static bool cleared(void* block) { return os::purge(block, usable_size(block)); }
+  static bool cleared(void* block) { return os::purge(block, run_bytes(block)); }
 
-  static std::size_t usable_size(const void* block) {
+  static std::size_t run_bytes(const void* block) {
     return Source::granules(S::global.source, address(block)) << kGranuleShift;
+  }
+  // The class of a block that lies in such a run as a sample of the heap profile; else kHugeBin.
+  static Bin bin_of(const void* block) {
+    const Bin bin = HeapProfile::is_on() ? HeapProfile::bin_of(block) : 0;
+    return bin != 0 ? bin : kHugeBin;
+  }
+  static std::size_t usable_size(const void* block) {
+    const Bin bin = bin_of(block);
+    return bin != kHugeBin ? bin_size(bin) : run_bytes(block);
   }
 
   // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {
-    const std::size_t usable = usable_size(block);
+    const std::size_t usable = run_bytes(block);
     return size <= usable && (usable - size <= kGranule || (after_realloc && size >= usable / 2));
   }
 
@@ -80,7 +90,7 @@ struct Huge {
   static void* resize(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return nullptr;
     if (resize_in_place(t, block, size)) return block;
-    const std::size_t old_bytes = usable_size(block);
+    const std::size_t old_bytes = run_bytes(block);
     void* to = moved(t, block, old_bytes, size);
     return to == nullptr && bytes_for(size) < old_bytes ? block
                                                         : to;  // then it stays larger than it has to be
@@ -88,10 +98,11 @@ struct Huge {
   // False if there is no room behind it, or its rest cannot go.
   static bool resize_in_place(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return false;
-    const std::size_t old_bytes = usable_size(block), bytes = bytes_for(size);
+    const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
     if (bytes < old_bytes)
       os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
     if (!Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) return false;
+    end_sample(block);
     if (bytes > old_bytes) {
       took(t, bytes - old_bytes);
       S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
@@ -131,6 +142,11 @@ struct Huge {
     Retain::fold(S::global.retain, t.retain);
   }
 
+  // Before anybody else can have the run: there is one block of an address.
+  static void end_sample(const void* block) {
+    if (HZ_UNLIKELY(HeapProfile::is_on())) HeapProfile::end(block);
+  }
+
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
 
   // One copy of it, as of leave(): gold refuses the note of a probe (os/probe.hpp) in a copy that it drops.
@@ -148,7 +164,7 @@ struct Huge {
     bool zeroed = false;
     void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
     if (to == nullptr) return nullptr;
-    const std::size_t kept = old_bytes < usable_size(to) ? old_bytes : usable_size(to);
+    const std::size_t kept = old_bytes < run_bytes(to) ? old_bytes : run_bytes(to);
     Move move;
     // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are
     // some, bytes are: those pages and the old ones would have to be faulted in again.
@@ -161,6 +177,8 @@ struct Huge {
       if (to == nullptr) return nullptr;
       __builtin_memcpy(to, block, kept);
     }
+    Source::join(S::global.source, address(to), address(block));
+    end_sample(block);
     leave(t, address(block), old_bytes);
     // The old place did not count while both were held: it may keep its pages only where they count for
     // nothing.
@@ -193,7 +211,7 @@ struct Huge {
         Source::note_mapping_boundary(S::global.source, address(to) + move.done);
         if (!os::move_pages(at(from, move.done), at(to, move.done), length))
           return move.failed = length, false;
-        if (move.done + length < usable_size(to))
+        if (move.done + length < run_bytes(to))
           Source::note_mapping_boundary(S::global.source, address(to) + move.done + length);
       }
       move.done += length;
@@ -249,7 +267,7 @@ struct Huge {
   }
   // A run of which only the first part is ours for certain: it stays in use, so that nobody gets it.
   static void abandon(Thread& t, void* block, std::size_t ours) {
-    leave(t, address(block), usable_size(block));
+    leave(t, address(block), run_bytes(block));
     if (ours != 0) os::purge(block, ours);
   }
   HZ_SLOW static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {

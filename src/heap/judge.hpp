@@ -4,8 +4,7 @@
 // heap.hpp, by realloc and by usable_size; a few loads for a pointer with which nothing is wrong.
 #pragma once
 
-#include "heap/fork.hpp"
-#include "heap/huge.hpp"
+#include "heap/heaps.hpp"
 
 namespace hz {
 
@@ -37,13 +36,10 @@ struct Judge {
     return false;
   }
 
-  struct Finding {
-    Fault fault;
-    Bin bin;  // of the slot that the address lies in; 0 if there is none
-  };
   static Finding look(Tag tag, const void* block) {
     const Bin bin = Route::bin(tag);
     if (HZ_UNLIKELY(tag == 0)) return diagnose_untagged(block);
+    if (HZ_UNLIKELY(bin == kHeapBin)) return Heaps<Line>::look(block);
     if (bin != kHugeBin) return {fault_of_slot(bin, block), bin};
     return {static_cast<std::uint16_t>(address(block)) != 0 ? Fault::kInterior : Fault::kNone, bin};
   }

@@ -20,6 +20,7 @@ struct LayoutOf {
     if constexpr (requires { Line::Policy::process; }) layout.part[kPolicy] = &Line::Policy::process;
     layout.part[kShared] = &S::shared;
     layout.part[kPurger] = &S::purger_state;
+    layout.part[kProfile] = &HeapProfile::state;
     if constexpr (requires { typename Line::Front::Empty; })
       layout.part[kMagazines] = Line::Front::Empty::begin_of_words();
     return layout;
@@ -39,8 +40,10 @@ struct LayoutOf {
     kShared,
     kPurger,
     kMagazines,
-    kThread,  // a pattern, as is the next
-    kSpan
+    kProfile,
+    kThread,  // a pattern, as are the next
+    kSpan,
+    kSite
   };
 
   static constexpr layout::Words<10> kOwn = {
@@ -57,7 +60,10 @@ struct LayoutOf {
   // States that are no thread's; only where they lie matters.
   static constexpr layout::Words<1> kOfShared = {Word("process.shared", 0, 1)};
   static constexpr layout::Words<1> kOfPurger = {Word("process.purger_state", 0, 1)};
-  static constexpr layout::Words<4> kOfThread = {Word("thread.bytes", sizeof(Thread)),
+  // A quota begins with a front, as a state does, and as many bytes can be read there.
+  static_assert(offsetof(Thread, front) == 0 && offsetof(typename S::Quota, front) == 0);
+  static constexpr layout::Words<5> kOfThread = {Word("thread.bytes", sizeof(Thread)),
+                                                 {"thread.quota", offsetof(Thread, quota), sizeof(void*)},
                                                  {"thread.next", offsetof(Thread, next), sizeof(void*)},
                                                  {"thread.local", offsetof(Thread, local), sizeof(void*)},
                                                  {"thread.revoked", offsetof(Thread, revoked), 1}};
@@ -82,7 +88,7 @@ struct LayoutOf {
       layout::placed(Line::Retain::words(), kProcess, offsetof(Global, retain)),
       layout::placed(Line::Source::words(), kProcess, offsetof(Global, source)),
       layout::placed(Line::Pool::words(), kPool, 0), layout::placed(Line::Pool::words_of_span(), kSpan, 0),
-      layout::placed(SizeClasses::words(), kClasses, 0), of_magazines(),
+      layout::placed(SizeClasses::words(), kClasses, 0), of_magazines(), HeapProfile::words(kProfile, kSite),
       of<typename Line::Policy>(kPolicy, 0), layout::placed(kOfThread, kThread, 0),
       layout::placed(Line::Retain::words_of_thread(), kThread, offsetof(Thread, retain)),
       layout::placed(Line::Front::words(), kThread, offsetof(Thread, front)),

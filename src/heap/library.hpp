@@ -4,6 +4,9 @@
 // asked about itself. Called by src/export alone.
 #pragma once
 
+#include <cerrno>
+
+#include "heap/control.hpp"
 #include "heap/exit_check.hpp"
 #include "heap/layout.hpp"
 #include "heap/of_line.hpp"
@@ -19,18 +22,20 @@ struct Library {
   static void at_load() {
     Start<Line>::open();
     Forks<Line>::hook_forks();
-    if (prints_stats() || writes_profile()) os::before_termination(&when_terminated);
+    HeapProfile::at_load(S::tls().walking);
+    if (prints_stats() || writes_profile() || HeapProfile::is_on()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
     if (os::is_process_ending()) return when_terminated();
     if (prints_stats()) Stats<Line>::print_last();
     write_profile();
+    write_heap_profile(nullptr);
     ExitCheck<Line>::run();
   }
   // Whether what redirects malloc (export/windows_redirect) is to do so; the same.
   static bool redirects() { return Start<Line>::open() && Start<Line>::options.redirect; }
   // Where the loader has not yet written the first contents of thread-local storage.
-  static void prepare_thread() { S::tls().fast.store(&S::empty, std::memory_order_relaxed); }
+  static void prepare_thread() { S::show(S::tls(), S::empty); }
 
   // False where the heap does not observe, or names no file, or it cannot be written.
   static bool write_profile() {
@@ -38,6 +43,9 @@ struct Library {
     return writes_profile() &&
            Profile::write_file({Policy::watched(), Policy::decisions(), Policy::peak()}, Line::kName);
   }
+
+  // False where none is kept, or it cannot be written. Null: where the user said.
+  static bool write_heap_profile(const char* path) { return HeapProfile::write(path, Line::kName, 0); }
 
   static hz_stats_t stats() { return Stats<Line>::read(); }
   static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
@@ -48,11 +56,66 @@ struct Library {
   // So many free bytes may stay in any case.
   static void set_floor(std::size_t bytes) { Line::Retain::set(S::global.retain, {.floor = bytes}); }
 
+  // --- for Control
+
+  static Options settings() {
+    Start<Line>::open();
+    typename S::Global& g = S::global;
+    Options now = Start<Line>::options;
+    now.report_only =
+        FaultReport::on_invalid.load(std::memory_order_relaxed) == FaultReport::OnInvalid::kReport;
+    now.thread_cache = g.thread_budget.load(std::memory_order_relaxed);
+    const RetainSettings retain = Line::Retain::settings(g.retain);
+    now.retain = retain.percent;
+    now.retain_floor = retain.floor;
+    const Limits limits = Line::Source::limits(g.source);
+    now.limit_soft = limits.soft;
+    now.limit_hard = limits.hard;
+    now.cap = Line::Policy::cap();
+    return now;
+  }
+  static const char* lacks(Setting) { return nullptr; }
+  static void change(Setting setting, const Options& before, const Options& wanted) {
+    typename S::Global& g = S::global;
+    switch (setting) {
+      case Setting::kThreadCache:
+        return g.thread_budget.store(wanted.thread_cache, std::memory_order_relaxed);
+      case Setting::kRetain: return Line::Retain::set(g.retain, {.percent = wanted.retain});
+      case Setting::kRetainFloor: return set_floor(wanted.retain_floor);
+      case Setting::kLimitSoft: return Line::Source::limit(g.source, wanted.limit_soft, {});
+      case Setting::kLimitHard: return Line::Source::limit(g.source, {}, wanted.limit_hard);
+      case Setting::kOnInvalid: return FaultReport::set_on_invalid(wanted.report_only);
+      case Setting::kLearning:
+        Line::Policy::change(before.cap, wanted.cap);
+        return S::set_bounds(os::microseconds());
+      case Setting::kStartOnly: break;
+    }
+  }
+  static Outcome act(Action action) {
+    switch (action) {
+      case Action::kTrim: return {0, Heap<Line>::trim(0) ? "1" : "0"};
+      case Action::kPurge: return {0, Heap<Line>::purge() ? "1" : "0"};
+      case Action::kWriteStats: Stats<Line>::print_last(); break;
+      case Action::kWriteProfile:
+        if (Start<Line>::options.learning != Learning::kObserve)
+          return {ENOTSUP, "the heap does not observe: HZ_POLICY=observe when the program starts"};
+        if (!Profile::has_file())
+          return {ENOTSUP, "no file is named for it: HZ_PROFILE when the program starts"};
+        if (!write_profile()) return {EIO, "the file cannot be written"};
+    }
+    return {0, "1"};
+  }
+  static void begin_thread() { S::tls().heap = &S::shared; }
+  static os::LongMessage& compose(os::LongMessage& message) { return Stats<Line>::compose(message); }
+
  private:
+  static constexpr unsigned kPatience = 100;  // milliseconds
+
   // In a signal handler, or when a lock may be held by nobody.
   static void when_terminated() {
     if (prints_stats()) Stats<Line>::print_interrupted();
     write_profile();
+    HeapProfile::write(nullptr, Line::kName, kPatience);
   }
   static bool writes_profile() {
     return Start<Line>::options.learning == Learning::kObserve && Profile::has_file();

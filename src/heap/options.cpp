@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the knobs are read, and the table of them: see options.hpp. Called once, when the heap opens.
+// How the knobs are read and told, and the table of them: see options.hpp. Called once, when the heap opens,
+// and by who sets them later.
 #include "heap/options.hpp"
-
-#include <initializer_list>
 
 #include "base/text.hpp"
 #include "os/message.hpp"
@@ -20,6 +19,8 @@ constexpr unsigned kNoUnit = 64;
 constexpr std::size_t kMostCache = 4 * kGiB;
 constexpr std::size_t kLeastLimit = kMiB;
 constexpr std::size_t kMostLimit = 16384 * kGiB;
+constexpr std::size_t kInterval = 512 * kKiB, kMostInterval = kGiB;  // between samples of the heap profile
+constexpr std::string_view kHeapProfileFile = "hakozuna.%p.heap";
 
 unsigned shift_of(char unit) {
   const int lower = unit | 0x20;
@@ -48,33 +49,53 @@ bool parse_limit(std::string_view text, MemoryLimit& out) {
   return true;
 }
 
-// `words` in the order of the type's values.
-template <class T>
-bool choose(std::string_view value, std::initializer_list<const char*> words, T& out) {
-  for (const char* const& word : words)
-    if (value == word) return out = static_cast<T>(&word - words.begin()), true;
+using Text = os::TextInto;
+
+// Words in the order of the type's values.
+constexpr const char* kYesOrNo[] = {"0", "1"};
+constexpr const char* kStats[] = {"0", "1", "json"};
+constexpr const char* kOnInvalid[] = {"abort", "report"};
+constexpr const char* kHugePages[] = {"auto", "never", "always"};
+constexpr const char* kPolicies[] = {"frozen", "observe", "learn"};
+
+template <class T, std::size_t kCount>
+bool choose(std::string_view value, const char* const (&words)[kCount], T& out) {
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (value == words[i]) return out = static_cast<T>(i), true;
   return false;
 }
+
+// A knob that is one member of Options, which is a word of a list, or a number.
+template <auto kMember, const auto& kWords>
+bool set_word(Options& o, std::string_view value) {
+  return choose(value, kWords, o.*kMember);
+}
+template <auto kMember, const auto& kWords>
+void tell_word(const Options& o, Text& text) {
+  text.text(kWords[static_cast<unsigned>(o.*kMember)]);
+}
+template <auto kMember>
+void tell_number(const Options& o, Text& text) {
+  text.decimal(o.*kMember);
+}
+
 bool set_stats(Options& o, std::string_view value) {
-  const bool chosen = choose(value, {"0", "1", "json"}, o.stats);
+  const bool chosen = choose(value, kStats, o.stats);
   o.stats_said |= chosen;
   return chosen;
 }
-bool set_on_invalid(Options& o, std::string_view value) {
-  return choose(value, {"abort", "report"}, o.report_only);
-}
-bool set_background(Options& o, std::string_view value) { return choose(value, {"0", "1"}, o.background); }
-bool set_name_mappings(Options& o, std::string_view value) {
-  return choose(value, {"0", "1"}, o.name_mappings);
-}
-bool set_redirect(Options& o, std::string_view value) { return choose(value, {"0", "1"}, o.redirect); }
-bool set_huge_pages(Options& o, std::string_view value) {
-  return choose(value, {"auto", "never", "always"}, o.huge_pages);
-}
+constexpr std::string_view kAuto = "auto";
 bool set_thread_cache(Options& o, std::string_view value) {
+  if (value == kAuto) return o.thread_cache = 0, true;
   return parse_size(value, 1, kMostCache, o.thread_cache);
 }
+void tell_thread_cache(const Options& o, Text& text) {
+  o.thread_cache == 0 ? text.part(kAuto.data(), kAuto.size()) : text.decimal(o.thread_cache);
+}
 bool set_retain(Options& o, std::string_view value) { return parse(value, 100, 1000, o.retain); }
+bool set_retain_floor(Options& o, std::string_view value) {
+  return parse_size(value, 0, kMostCache, o.retain_floor);
+}
 
 bool set_preset(Options& o, std::string_view value) {
   if (value.empty() || value.size() >= sizeof o.preset) return false;
@@ -82,13 +103,21 @@ bool set_preset(Options& o, std::string_view value) {
   o.preset[value.size()] = 0;
   return true;
 }
+void tell_preset(const Options& o, Text& text) { text.text(o.preset[0] == 0 ? "none" : o.preset); }
+
+template <os::File kFile>
+void tell_path(const Options&, Text& text) {
+  const char* const path = os::kept_path(kFile);
+  text.text(path[0] == 0 ? "none" : path);
+}
+template <os::File kFile>
+bool set_path(Options&, std::string_view value) {
+  return os::keep_path(kFile, value.data(), value.size());
+}
 bool set_stats_file(Options& o, std::string_view value) {
   const bool kept = os::keep_path(os::File::kStatistics, value.data(), value.size());
   o.stats_file_said |= kept;
   return kept;
-}
-bool set_policy(Options& o, std::string_view value) {
-  return choose(value, {"frozen", "observe", "learn"}, o.learning);
 }
 bool set_bound(std::string_view value, std::size_t low, std::size_t high, unsigned& out) {
   std::size_t n = 0;
@@ -96,33 +125,53 @@ bool set_bound(std::string_view value, std::size_t low, std::size_t high, unsign
   if (is) out = static_cast<unsigned>(n);
   return is;
 }
-bool set_learn_classes(Options& o, std::string_view value) {
-  return set_bound(value, 0, kSpares, o.cap.classes);
+template <auto kMember, std::size_t kLow, std::size_t kHigh>
+bool set_cap(Options& o, std::string_view value) {
+  return set_bound(value, kLow, kHigh, o.cap.*kMember);
+}
+template <auto kMember>
+void tell_cap(const Options& o, Text& text) {
+  text.decimal(o.cap.*kMember);
 }
 bool set_learn_cache(Options& o, std::string_view value) {
   return parse_size(value, 1, kMostCache, o.cap.cache);
 }
-bool set_learn_retain(Options& o, std::string_view value) {
-  return set_bound(value, 100, 1000, o.cap.retain);
+template <auto kMember>
+bool set_limit(Options& o, std::string_view value) {
+  return parse_limit(value, o.*kMember);
 }
-bool set_learn_looks(Options& o, std::string_view value) { return set_bound(value, 0, 4096, o.cap.looks); }
-bool set_learn_busy(Options& o, std::string_view value) { return set_bound(value, 0, 1024, o.cap.busy); }
-bool set_learn_purger(Options& o, std::string_view value) { return set_bound(value, 0, 1024, o.cap.purger); }
-bool set_profile(Options&, std::string_view value) {
-  return os::keep_path(os::File::kProfile, value.data(), value.size());
+template <auto kMember>
+void tell_limit(const Options& o, Text& text) {
+  const MemoryLimit& limit = o.*kMember;
+  limit.percent == 0 ? text.decimal(limit.bytes) : text.decimal(limit.percent).text("%");
 }
-bool set_limit_soft(Options& o, std::string_view value) { return parse_limit(value, o.limit_soft); }
-bool set_limit_hard(Options& o, std::string_view value) { return parse_limit(value, o.limit_hard); }
+
+// Bytes between samples, or whether.
+bool set_heap_profile(Options& o, std::string_view value) {
+  const bool understood = value == "0" || parse_size(value, 1, kMostInterval, o.heap_profile);
+  if (!understood) return false;
+  if (value == "0") o.heap_profile = 0;
+  if (value == "1") o.heap_profile = kInterval;
+  return o.heap_profile_said = true;
+}
+bool set_heap_profile_file(Options& o, std::string_view value) {
+  const bool kept = os::keep_path(os::File::kHeapProfile, value.data(), value.size());
+  o.heap_profile_file_said |= kept;
+  return kept;
+}
 
 // --- what is not understood
 
-std::size_t shown(std::string_view text) {
-  constexpr std::size_t kMost = 200;
-  return text.size() < kMost ? text.size() : kMost;
+constexpr std::size_t kMostOfAName = 100;
+std::size_t shown(std::string_view text, std::size_t most = 150) {
+  return text.size() < most ? text.size() : most;
 }
 // What follows is the list of what is accepted; there is room for it, however long the rest is.
 os::Message& begin_warning(os::Message& message, std::string_view name, std::string_view value) {
-  message.text("hz: warning: ").part(name.data(), shown(name)).text("=").part(value.data(), shown(value));
+  message.text("hz: warning: ")
+      .part(name.data(), shown(name, kMostOfAName))
+      .text("=")
+      .part(value.data(), shown(value));
   return message.text(shown(value) < value.size() ? "..." : "").text(" not understood; accepted:");
 }
 // Functions of their own: a message takes 700 bytes of the stack.
@@ -190,6 +239,9 @@ Options Options::read() {
     if (const char* value = environment.value_of(knob.variable)) apply(options, knob, value);
   }
   if (options.stats_file_said && !options.stats_said) options.stats = StatsFormat::kText;
+  if (options.heap_profile_file_said && !options.heap_profile_said) options.heap_profile = kInterval;
+  if (options.heap_profile != 0 && !options.heap_profile_file_said)
+    os::keep_path(os::File::kHeapProfile, kHeapProfileFile.data(), kHeapProfileFile.size());
   environment.rewind();
   while (const char* entry = environment.next()) name_unknown(entry);
   return options;
@@ -200,50 +252,89 @@ HZ_COLD void Options::warn_of_preset(const char* line) const {
   message.text("hz: warning: line ").text(line).text(" has no preset ").text(preset).text("\n").send();
 }
 
-constexpr Options::Knob Options::kKnobs[20] = {
-    {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats},
+namespace {
+HZ_COLD void warn_of_heap_profile(const char* line) {
+  os::Message message;
+  message.text("hz: warning: line ").text(line).text(" keeps no heap profile; HZ_PROFILE_HEAP ignored\n");
+  message.send();
+}
+}  // namespace
+
+// A function for each warning: a message takes 700 bytes of the stack.
+HZ_COLD void Options::warn_of_lacks(const char* line, const Preset* found) const {
+  if (found == nullptr && preset[0] != 0) warn_of_preset(line);
+  if (heap_profile != 0) warn_of_heap_profile(line);
+}
+
+constexpr Options::Knob Options::kKnobs[25] = {
+    {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats,
+     tell_word<&Options::stats, kStats>},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
-     "where the statistics line goes instead of stderr", set_stats_file},
+     "where the statistics line goes instead of stderr", set_stats_file, tell_path<os::File::kStatistics>},
+    {"stats_dir", "HZ_STATS_DIR", "a path of up to 1000 bytes",
+     "the folder in which a thread of its own writes the statistics line, once a second",
+     set_path<os::File::kStatsFolder>, tell_path<os::File::kStatsFolder>},
+    {"control", "HZ_CONTROL", "0, 1", "whether hz ctl may ask and set from outside, by a thread of its own",
+     set_word<&Options::control, kYesOrNo>, tell_word<&Options::control, kYesOrNo>},
     {"on_invalid", "HZ_ON_INVALID", "abort, report", "what follows the report of a bad pointer",
-     set_on_invalid},
-    {"thread_cache", "HZ_THREAD_CACHE", "1 to 4G", "bytes that one thread's bins may hold", set_thread_cache},
+     set_word<&Options::report_only, kOnInvalid>, tell_word<&Options::report_only, kOnInvalid>,
+     Setting::kOnInvalid},
+    {"thread_cache", "HZ_THREAD_CACHE", "auto, 1 to 4G", "bytes that one thread's bins may hold",
+     set_thread_cache, tell_thread_cache, Setting::kThreadCache},
     {"background", "HZ_BACKGROUND", "0, 1",
-     "whether a thread of its own may return memory while the program is idle", set_background},
+     "whether a thread of its own may return memory while the program is idle",
+     set_word<&Options::background, kYesOrNo>, tell_word<&Options::background, kYesOrNo>},
     {"retain", "HZ_RETAIN", "100 to 1000",
-     "how much memory may be kept, in per cent of the recent peak of live bytes", set_retain},
+     "how much memory may be kept, in per cent of the recent peak of live bytes", set_retain,
+     tell_number<&Options::retain>, Setting::kRetain},
+    {"retain_floor", "HZ_RETAIN_FLOOR", "0 to 4G", "free bytes that may stay in any case", set_retain_floor,
+     tell_number<&Options::retain_floor>, Setting::kRetainFloor},
     {"limit_soft", "HZ_LIMIT_SOFT", "0, 1M to 16384G, 1% to 100%",
-     "return caches and purge before the heap grows past it; 0: never", set_limit_soft},
+     "return caches and purge before the heap grows past it; 0: never", set_limit<&Options::limit_soft>,
+     tell_limit<&Options::limit_soft>, Setting::kLimitSoft},
     {"limit_hard", "HZ_LIMIT_HARD", "0, 1M to 16384G, 1% to 100%", "NULL and ENOMEM past it; 0: no limit",
-     set_limit_hard},
+     set_limit<&Options::limit_hard>, tell_limit<&Options::limit_hard>, Setting::kLimitHard},
     {"thp", "HZ_THP", "auto, never, always",
      "whether the program's memory may lie on transparent huge pages; auto: as the system says",
-     set_huge_pages},
+     set_word<&Options::huge_pages, kHugePages>, tell_word<&Options::huge_pages, kHugePages>},
     {"name_mappings", "HZ_NAME_MAPPINGS", "0, 1",
-     "whether mappings are named, so that other tools can tell which are the heap's", set_name_mappings},
-    {"preset", "HZ_PRESET", "a name on the line's page", "a set of values that the line offers", set_preset},
+     "whether mappings are named, so that other tools can tell which are the heap's",
+     set_word<&Options::name_mappings, kYesOrNo>, tell_word<&Options::name_mappings, kYesOrNo>},
+    {"preset", "HZ_PRESET", "a name on the line's page", "a set of values that the line offers", set_preset,
+     tell_preset},
     {"policy", "HZ_POLICY", "frozen, observe, learn",
      "whether the heap watches which sizes the program asks for, and gives those that waste much a class",
-     set_policy},
+     set_word<&Options::learning, kPolicies>, tell_word<&Options::learning, kPolicies>},
     {"size_profile", "HZ_PROFILE", "a path of up to 1000 bytes; %p in it is the process's number",
-     "what an observing heap writes when the process exits, and what any other starts from", set_profile},
+     "what an observing heap writes when the process exits, and what any other starts from",
+     set_path<os::File::kProfile>, tell_path<os::File::kProfile>},
     {"learn_classes", "HZ_LEARN_CLASSES", "0 to 5", "spare size classes that a learning heap may deal out",
-     set_learn_classes},
+     set_cap<&Cap::classes, 0, kSpares>, tell_cap<&Cap::classes>, Setting::kLearning},
     {"learn_cache", "HZ_LEARN_CACHE", "1 to 4G",
      "bytes that the bins of a thread may hold in any case while a learning heap finds it calm",
-     set_learn_cache},
+     set_learn_cache, tell_cap<&Cap::cache>, Setting::kLearning},
     {"learn_retain", "HZ_LEARN_RETAIN", "100 to 1000",
-     "as HZ_RETAIN, while a learning heap finds the process calm", set_learn_retain},
+     "as HZ_RETAIN, while a learning heap finds the process calm", set_cap<&Cap::retain, 100, 1000>,
+     tell_cap<&Cap::retain>, Setting::kLearning},
     {"learn_looks", "HZ_LEARN_LOOKS", "0 to 4096",
      "spans that a calm learning heap looks through for free pages whenever it maps a new one",
-     set_learn_looks},
+     set_cap<&Cap::looks, 0, 4096>, tell_cap<&Cap::looks>, Setting::kLearning},
     {"learn_busy", "HZ_LEARN_BUSY", "0 to 1024",
      "1024ths of its time that a thread has to spend in the allocator's slow paths to be given more memory",
-     set_learn_busy},
+     set_cap<&Cap::busy, 0, 1024>, tell_cap<&Cap::busy>, Setting::kLearning},
     {"learn_purger", "HZ_LEARN_PURGER", "0 to 1024",
      "1024ths of a processor for which the purger of a learning heap may look in vain; 0: any",
-     set_learn_purger},
+     set_cap<&Cap::purger, 0, 1024>, tell_cap<&Cap::purger>, Setting::kLearning},
+    {"profile_heap", "HZ_PROFILE_HEAP", "0, 1, 2 to 1G",
+     "bytes that are allocated between two samples of the heap profile, on average; 1: 512K; 0: none is kept",
+     set_heap_profile, tell_number<&Options::heap_profile>},
+    {"profile_heap_file", "HZ_PROFILE_HEAP_FILE",
+     "a path of up to 1000 bytes; %p in it is the process's number",
+     "where the heap profile is written when the process exits", set_heap_profile_file,
+     tell_path<os::File::kHeapProfile>},
     {"redirect", "HZ_REDIRECT", "0, 1",
-     "whether the DLL that redirects the malloc of Windows' C runtimes does so", set_redirect},
+     "whether the DLL that redirects the malloc of Windows' C runtimes does so",
+     set_word<&Options::redirect, kYesOrNo>, tell_word<&Options::redirect, kYesOrNo>},
 };
 
 }  // namespace hz

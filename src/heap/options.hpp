@@ -2,7 +2,8 @@
 //
 // Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from
 // HZ_<KEY>, which wins. What is not understood is named in one warning line, and the default stays; so is
-// every other variable that begins with HZ_, but for those of the launcher, the lab and the tests.
+// every other variable that begins with HZ_, but for those of the launcher, the lab and the tests. Some can
+// be set later, too (control.hpp): of these the heap says what they are now.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,13 @@
 #include <string_view>
 
 #include "box/policy/contract.hpp"
+#include "box/retain/contract.hpp"
 #include "box/source/contract.hpp"
 #include "os/os.hpp"
+
+namespace hz::os {
+class TextInto;
+}
 
 namespace hz {
 
@@ -33,6 +39,18 @@ const Preset* preset_among(const Presets& presets, std::string_view name) {
 
 enum class StatsFormat : std::uint8_t { kNone, kText, kJson };
 
+// What of the heap a knob is that can be set while it is in use.
+enum class Setting : std::uint8_t {
+  kStartOnly,
+  kThreadCache,
+  kRetain,
+  kRetainFloor,
+  kLimitSoft,
+  kLimitHard,
+  kOnInvalid,
+  kLearning  // a bound of a policy that learns
+};
+
 struct Options {
   StatsFormat stats = StatsFormat::kNone;
   bool stats_said = false, stats_file_said = false;  // the system knows which file
@@ -40,14 +58,18 @@ struct Options {
   bool background = true;
   bool name_mappings = false;
   bool redirect = true;
+  bool control = false;
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
   std::size_t retain = 0;        // the same
-  MemoryLimit limit_soft;        // not given: the source's default
+  std::size_t retain_floor = RetainSettings::kUsual;
+  MemoryLimit limit_soft;  // not given: the source's default
   MemoryLimit limit_hard;
   char preset[24] = {};  // of the line's
   Learning learning = Learning::kFrozen;
   Cap cap;
+  std::size_t heap_profile = 0;  // bytes between samples; 0: none is kept
+  bool heap_profile_said = false, heap_profile_file_said = false;
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -55,12 +77,17 @@ struct Options {
     const char* accepted;
     const char* meaning;
     bool (*set)(Options&, std::string_view value);
+    void (*tell)(const Options&, os::TextInto&);  // as `set` would take it
+    Setting live = Setting::kStartOnly;
   };
-  static const Knob kKnobs[20];
+  static const Knob kKnobs[25];
 
   static Options read();
 
   void warn_of_preset(const char* line) const;  // that it has none of the name that the user said
+  // The same, where `found` is null, and that it keeps no heap profile, if the user wants one: of a line
+  // without boxes.
+  void warn_of_lacks(const char* line, const Preset* found) const;
 };
 
 }  // namespace hz

@@ -4,10 +4,10 @@
 // before it, so that a text which was cut off or changed is none.
 #include "heap/profile.hpp"
 
-#include <atomic>
 #include <string_view>
 
 #include "base/text.hpp"
+#include "os/lock.hpp"
 #include "os/message.hpp"
 
 namespace hz {
@@ -140,15 +140,12 @@ HZ_COLD void Profile::warn_of_no_file() {
 }
 
 bool Profile::write_file(const Seen& seen, const char* line) {
-  static constinit std::atomic<std::uint64_t> writer{0};  // a process: a fork leaves its threads behind
-  const std::uint64_t self = os::process_id();
-  std::uint64_t before = writer.load(std::memory_order_relaxed);
-  if (before == self || !writer.compare_exchange_strong(before, self, std::memory_order_acquire))
-    return false;
+  static constinit os::Turn turn;
+  const os::Turn::Mine mine(turn);
+  if (!mine.is()) return false;
   const std::string_view text = compose(seen, line);
   const bool written = os::write_profile(text.data(), text.size());
   if (!written) warn("it cannot be written");
-  writer.store(0, std::memory_order_release);
   return written;
 }
 

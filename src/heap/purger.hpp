@@ -27,8 +27,9 @@ struct Purger {
   using Background = typename Line::Background;
   using Source = typename Line::Source;
 
-  // From malloc's slow path, without a lock.
+  // From malloc's slow path, without a lock. Control's thread is born there, too.
   static void start_if_worth() {
+    if (HZ_UNLIKELY(Control::is_missing()) && may_start()) Control::start();
     if (HZ_LIKELY(there_is_one()) || !Background::worth(least_held())) return;
     if (os::may_have_threads() || S::global.thread_count.load(std::memory_order_relaxed) >= 2) start();
   }
@@ -48,16 +49,18 @@ struct Purger {
 
   static bool there_is_one() { return S::global.purger.load(std::memory_order_relaxed) != S::kNoPurger; }
 
+  static bool may_start() { return !S::tls().forking && S::tls().heap != &S::shared; }
+
   HZ_COLD static void start() {
     typename S::Global& g = S::global;
-    if (!Start<Line>::options.background || S::tls().forking || S::tls().heap == &S::shared) return;
+    if (!Start<Line>::options.background || !may_start()) return;
     if (os::milliseconds() < g.purger_not_before.load(std::memory_order_relaxed)) return;
     std::uint32_t expected = S::kNoPurger;
     // Acquire: pairs with ended().
     if (!g.purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_acquire,
                                           std::memory_order_relaxed))
       return;
-    if (os::start_thread(&run, "hz-purger")) return;
+    if (os::start_thread(kThread)) return;
     g.purger_not_before.store(os::milliseconds() + Background::kRetryMilliseconds, std::memory_order_relaxed);
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
   }
@@ -84,6 +87,8 @@ struct Purger {
       announce(true, barrier);
     }
   }
+
+  static constexpr os::OwnThread kThread = {&run, "hz-purger"};
 
   static const std::uint32_t* word() { return reinterpret_cast<const std::uint32_t*>(&S::global.purger); }
 
@@ -231,7 +236,8 @@ struct Purger {
     unsigned least = ~0U;
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
-      const std::uint64_t now = Line::Front::signature(t->front) + Line::Exchange::outbox_bytes(t->exchange);
+      std::uint64_t now = Line::Front::signature(t->front) + Line::Exchange::outbox_bytes(t->exchange);
+      if (t->quota != nullptr) now += Line::Front::signature(t->quota->front);
       t->same = now == t->signature ? t->same + 1 : 0;
       t->signature = now;
       if (t->same < least) least = t->same;

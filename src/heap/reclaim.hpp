@@ -23,18 +23,18 @@ struct Reclaim {
 
   // At most `n` slots of a bin leave the thread; whether any did.
   static bool drain(Thread& t, Bin bin, unsigned n, bool to_spans) {
-    Bundle bundle = Front::drain(t.front, bin, n);
-    const unsigned count = bundle.count;
-    if (count == 0) return false;
-    t.gave(bin, count);
-    Spans::check_marks(t, bin, bundle);
-    if (to_spans) {
-      Spans::put_back(t, bin, bundle);
-    } else {
-      Transfer::put(t, bin, bundle);
-    }
-    Front::drained(t.front, bin, count);
-    return true;
+    return drain(t, t.front, bin, n, to_spans) != 0;
+  }
+  // The same of the quota. What was counted as allocated is not.
+  static bool drain_quota(Thread& t, Bin bin, bool to_spans) {
+    const unsigned count = drain(t, t.quota->front, bin, Transfer::kAll, to_spans);
+    t.countdown->left[bin] += count;
+    return count != 0;
+  }
+  // It holds no slots.
+  static void leave(Thread& t) {
+    Front::leave(t.front);
+    if (t.quota != nullptr) Front::leave(t.quota->front);
   }
 
   // What is in the outbox goes to where its owners find it, all of it or what made it full.
@@ -68,9 +68,10 @@ struct Reclaim {
   // Empties a thread's bins and its outbox.
   static void give_up(Thread& t, bool to_spans) {
     send(t, true);
-    for (Bin bin = 1; bin < kBins; ++bin)
-      while (drain(t, bin, Transfer::kAll, to_spans)) {
-      }
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      while (drain(t, bin, Transfer::kAll, to_spans)) continue;
+      while (t.quota != nullptr && drain_quota(t, bin, to_spans)) continue;
+    }
   }
 
   // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that
@@ -91,6 +92,22 @@ struct Reclaim {
     Transfer::flush_all(t);
     { const typename S::Hold purger(S::purger_state.lock); }
     return Spans::purge(t, keep_dirty, SIZE_MAX);
+  }
+
+ private:
+  static unsigned drain(Thread& t, typename Front::PerThread& front, Bin bin, unsigned n, bool to_spans) {
+    Bundle bundle = Front::drain(front, bin, n);
+    const unsigned count = bundle.count;
+    if (count == 0) return 0;
+    t.gave(bin, count);
+    Spans::check_marks(t, bin, bundle);
+    if (to_spans) {
+      Spans::put_back(t, bin, bundle);
+    } else {
+      Transfer::put(t, bin, bundle);
+    }
+    Front::drained(front, bin, count);
+    return count;
   }
 };
 

@@ -15,7 +15,8 @@
 //
 // The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the
 // thread may have been interrupted there by a signal whose handler sleeps. A bin's count moves first and its
-// head last, so the count tells afterwards what the operation did. The outbox has a flag of its own.
+// head last, so the count tells afterwards what the operation did. The outbox has a flag of its own. A
+// thread that has a quota (heap/quotas.hpp) has two fronts, and is inside of one of them at most.
 #pragma once
 
 #include "heap/fork.hpp"
@@ -29,6 +30,7 @@ struct Revocation {
   using Hold = typename S::Hold;
   using Spans = SpanReturn<Line>;
   using Front = typename Line::Front;
+  using FrontState = typename Front::PerThread;
   using Guard = typename Line::Guard;
 
   // Of all threads but the caller, which holds no lock; whether anything was taken.
@@ -48,11 +50,8 @@ struct Revocation {
     if (!hold.held || !t.hooked.peek()) return false;
     auto* const local = t.local.peek();
     if (local == nullptr || t.revoked.peek() || !is_there(t, *local)) return false;
-    local->fast.store(&S::empty, std::memory_order_relaxed);
-    if (!os::barrier_on_all_threads()) {
-      local->fast.store(&S::unless_counting(t), std::memory_order_relaxed);
-      return false;
-    }
+    S::show(*local, S::empty);
+    if (!os::barrier_on_all_threads()) return S::show(t, true), false;
     Line::Retain::enter(S::global.retain, t.retain, 1);
     const bool deferring = t.deferring.peek_first();
     take_lists(t);
@@ -76,14 +75,20 @@ struct Revocation {
 
   // Between the barriers; under the list's lock. Here and not on the stack, which is anybody's: whoever needs
   // memory may come to this.
-  static inline constinit typename Front::List lists[kBins]{};
+  static inline constinit typename Front::List lists[kBins]{}, lists_of_quota[kBins]{};
 
   static void take_lists(Thread& t) {
-    for (Bin bin = 1; bin < kBins; ++bin) lists[bin] = Front::detach(t.front, bin);
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      lists[bin] = Front::detach(t.front, bin);
+      if (t.quota != nullptr) lists_of_quota[bin] = Front::detach(t.quota->front, bin);
+    }
     os::barrier_on_all_threads();
     for (Bin bin = 1; bin < kBins; ++bin) {
-      if (lists[bin] != nullptr) put_back_detached(t, bin, lists[bin]);
+      if (lists[bin] != nullptr) put_back_detached(t, t.front, bin, lists[bin]);
       take_spare(t, bin);
+      // What was counted as allocated is not.
+      if (t.quota != nullptr && lists_of_quota[bin] != nullptr)
+        t.countdown->left[bin] += put_back_detached(t, t.quota->front, bin, lists_of_quota[bin]);
     }
   }
   // The hot path knows nothing of it.
@@ -97,21 +102,26 @@ struct Revocation {
     }
   }
 
-  static void put_back_detached(Thread& t, Bin bin, typename Front::List list) {
-    const typename Front::Bundle slots = contents(t, bin, list);
-    if (slots.count != 0 && Front::accounts_for(t.front, bin, slots.count)) {
-      t.lost(bin, slots.count);
+  // How many slots went.
+  static unsigned put_back_detached(Thread& t, FrontState& front, Bin bin, typename Front::List list) {
+    const typename Front::Bundle slots = contents(t, front, bin, list);
+    if (slots.count != 0 && Front::accounts_for(front, bin, slots.count)) {
+      const unsigned count = slots.count;
+      t.lost(bin, count);
       Spans::put_back(t, bin, slots);
-    } else if (!Front::keep_unresolved(t.front, bin, list)) {
-      Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be unresolved
+      return count;
     }
+    if (!Front::keep_unresolved(front, bin, list))
+      Faults<Line>::note(Fault::kWriteAfterFree, list, bin);  // two cannot be unresolved
+    return 0;
   }
 
-  static typename Front::Bundle contents(const Thread& t, Bin bin, typename Front::List list) {
+  static typename Front::Bundle contents(const Thread& t, const FrontState& front, Bin bin,
+                                         typename Front::List list) {
     if constexpr (Front::kInBand)
       return walked(t, bin, list);
     else
-      return Front::listed(t.front, bin, list);
+      return Front::listed(front, bin, list);
   }
 
   // The list as a chain, if it is one from end to end: its first slot may have been handed out a moment ago,

@@ -40,6 +40,7 @@ struct Start {
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
+    if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
     os::Lock::know_processors(os::usable_cpus());
     if (options.background) os::prepare_barrier();
     if (void* page = os::map_wiped_on_fork()) {
@@ -68,10 +69,9 @@ struct Start {
     if (options.thread_cache != 0) g.thread_budget.store(options.thread_cache, std::memory_order_relaxed);
     apply_preset();
     Line::Source::limit(g.source, options.limit_soft, options.limit_hard);
-    Line::Retain::set(g.retain, {.percent = options.retain});
+    Line::Retain::set(g.retain, {.percent = options.retain, .floor = options.retain_floor});
     apply_learning();
-    if (options.report_only)
-      FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
+    FaultReport::set_on_invalid(options.report_only);
   }
 
   // Before there is a block.

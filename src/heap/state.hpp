@@ -6,10 +6,13 @@
 //   tls.fast   what the hot path sees: this thread's state, or `empty`, whose bins are empty and which owns
 //              nothing, so that every operation falls into its slow path (not born yet, dead, revoked, or
 //              operations are being counted)
+//   tls.supply what of it malloc takes from: the bins of the same state, but while a heap profile is kept,
+//              where they are the thread's quota (heap/quotas.hpp)
 //   tls.heap   what the slow path uses: this thread's state, or `shared` for the dead and when there is no
 //              memory, or null before birth
 //
-// Lock order: threads -> one thread's lock -> that of `shared`, or of `purger_state` -> pool -> source.
+// Lock order: that of first-class heaps -> one such heap -> threads -> one thread's lock -> that of `shared`,
+// or of `purger_state` -> pool -> source.
 #pragma once
 
 #include <atomic>
@@ -26,6 +29,8 @@
 #include "box/retain/contract.hpp"
 #include "box/route/contract.hpp"
 #include "box/source/contract.hpp"
+#include "heap/heap_profile.hpp"
+#include "heap/heap_table.hpp"
 #include "heap/owners.hpp"
 #include "os/lock.hpp"
 #include "os/per_thread.hpp"
@@ -151,6 +156,13 @@ struct State {
     }
   };
 
+  // See heap/quotas.hpp.
+  struct Quota {
+    typename Line::Front::PerThread front;
+    Countdown countdown;
+    typename Line::Front::Store store;
+  };
+
   struct Thread {
     typename Line::Front::PerThread front;
     typename Line::Route::PerThread route;
@@ -178,7 +190,9 @@ struct State {
     std::size_t highest = 0;      // ... and the most bytes out of spans since its cache was last taken
     Thread* next = nullptr;
     Thread* previous = nullptr;
-    Thread* closed = nullptr;  // while counting: its own `empty`, for each operation writes there
+    Thread* closed = nullptr;        // while counting: its own `empty`, for each operation writes there
+    Countdown* countdown = nullptr;  // while a heap profile is kept; of nobody's states the shared one's
+    Quota* quota = nullptr;          // the same; nobody's states have none
 
     // Slots came to the thread from elsewhere; or left it; or were taken from it, by who does not write its
     // books.
@@ -200,11 +214,12 @@ struct State {
   };
   static_assert(sizeof(Thread) <= Line::kThreadBytes, "the line promises to keep a thread's state small");
 
-  // Where threads meet, by class and by owner. All zero at first, and apart from what is not, so that a page
-  // of it is touched when something in it is used.
+  // Where threads meet, by class and by owner, and in first-class heaps. All zero at first, and apart from
+  // what is not, so that a page of it is touched when something in it is used.
   struct Shelves {
     typename Line::Exchange::Global exchange;
     typename Line::Pool::Global pool;
+    HeapTable heaps;
   };
 
   struct Global {
@@ -248,12 +263,15 @@ struct State {
   static constexpr unsigned kMostNoted = 3;
 
   struct Local {
-    std::atomic<Thread*> fast{&empty};  // written by others, too
+    std::atomic<Thread*> fast{&empty};  // written by others, too, as is the next
+    std::atomic<typename Line::Front::PerThread*> supply{&empty.front};
     Thread* heap = nullptr;
     bool forking = false;     // between the fork hooks: this thread holds every thread's lock, and the list's
     std::uint8_t inside = 0;  // of so many scopes that take locks
     std::uint8_t noted = 0;
+    bool walking = false;                  // its stack, for the heap profile
     std::uint64_t notes[kMostNoted] = {};  // see heap/faults.hpp
+    HeapRow* biased = nullptr;             // of the heap that it began last: see heap/heaps.hpp
 
     // For os::PerThread.
     static constexpr Local late() { return {.heap = &shared}; }
@@ -266,15 +284,25 @@ struct State {
   static inline constinit Thread shared;
   static inline constinit Thread purger_state;  // the purger's: it caches nothing
   static inline constinit typename Line::Front::Store shared_store{};
+  static inline constinit Countdown shared_countdown;
   HZ_INLINE static Local& tls() { return os::PerThread<Local>::mine(); }
 
   // The state as the hot path sees it.
   HZ_INLINE static Thread& fast() { return *tls().fast.load(std::memory_order_relaxed); }
+  HZ_INLINE static typename Line::Front::PerThread& supply() {
+    return *tls().supply.load(std::memory_order_relaxed);
+  }
   // Lets the hot path of a living thread see its state, or nothing, so that each of its operations crosses.
   static void show(Thread& t, bool shown) {
     Local* const local = t.local.peek();
-    if (local != nullptr) local->fast.store(shown ? &unless_counting(t) : &empty, std::memory_order_relaxed);
+    if (local != nullptr) show(*local, shown ? unless_counting(t) : empty);
   }
+  static void show(Local& local, Thread& t) {
+    local.fast.store(&t, std::memory_order_relaxed);
+    local.supply.store(t.quota != nullptr ? &t.quota->front : &t.front, std::memory_order_relaxed);
+  }
+  // What the thread allocates is not the program's: it is no sample.
+  static bool is_own_work() { return tls().walking || tls().forking; }
   // What the hot path is to see while nothing stands against it.
   static Thread& unless_counting(Thread& t) { return t.closed == nullptr ? t : *t.closed; }
 

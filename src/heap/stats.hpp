@@ -26,6 +26,10 @@ struct Stats {
     Patience endless;
     compose(m, format, endless).send();
   }
+  static os::LongMessage& compose(os::LongMessage& m) {
+    Patience endless;
+    return compose(m, StatsFormat::kText, endless);
+  }
   // For the end: where the user wants it.
   static void print_last() {
     os::LongMessage m;
@@ -105,8 +109,10 @@ struct Stats {
       out.bytes_peak = Line::Retain::peak_bytes(g.retain);
       out.bytes_dirty = Line::Source::dirty_bytes(g.source);
       out.bytes_metadata = sizeof(typename S::Global) + sizeof(typename S::Shelves) + g.thread_memory +
-                           g.owners.chunk_bytes() + Line::Exchange::metadata_bytes(S::shelves.exchange);
+                           g.owners.chunk_bytes() + S::shelves.heaps.chunk_bytes() +
+                           Line::Exchange::metadata_bytes(S::shelves.exchange);
     }
+    out.bytes_metadata += HeapProfile::metadata_bytes();
     cached += at(sums, Event::kBytesSent) - at(sums, Event::kBytesCollected);
     out.counting = g.counting.load(std::memory_order_relaxed) ? 1 : 0;
     out.alloc_small = at(sums, Event::kAllocSmall);
@@ -156,7 +162,10 @@ struct Stats {
     if (hold.may_walk()) Line::Retain::fold(S::global.retain, t.retain);
     Line::Observe::add_to(t.observe, sums);
     cached += Line::Exchange::outbox_bytes(t.exchange);
-    for (Bin bin = 1; bin < kBins; ++bin) cached += Line::Front::count(t.front, bin) * bin_size(bin);
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      cached += Line::Front::count(t.front, bin) * bin_size(bin);
+      if (t.quota != nullptr) cached += Line::Front::count(t.quota->front, bin) * bin_size(bin);
+    }
   }
 };
 

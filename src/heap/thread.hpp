@@ -74,7 +74,7 @@ struct Threads {
     {
       const Crossing crossing(*t);
       t->local.set(nullptr);
-      S::tls().fast.store(&S::empty, std::memory_order_relaxed);
+      S::show(S::tls(), S::empty);
       S::tls().heap = &S::shared;
       restore(*t);
       R::thread_exit(*t);
@@ -91,6 +91,7 @@ struct Threads {
   // One of the two states that are no thread's.
   static void join_nobodys(Thread& t) {
     if (&t == &S::shared) Line::Front::join(t.front, S::shared_store);
+    if (&t == &S::shared && HeapProfile::is_on()) t.countdown = &S::shared_countdown;
     Line::Guard::join(t.guard);
     Line::Exchange::join(t.exchange, S::shelves.exchange);
   }
@@ -113,7 +114,7 @@ struct Threads {
     Thread* t = enlisted(g);
     if (t == nullptr) return S::shared;
     S::tls().heap = t;
-    S::tls().fast.store(&S::unless_counting(*t), std::memory_order_relaxed);
+    S::show(*t, true);
     // From here on this thread may allocate, so the C library may too.
     if (!os::arm_exit_hook(g.exit_key, t)) {
       on_thread_exit(t);
@@ -148,14 +149,19 @@ struct Threads {
     return t;
   }
 
-  // A thread's state, and behind it what its front stores apart, and the closed state: a mapping, so that it
-  // goes back when the thread is gone.
+  // A thread's state, and behind it what its front stores apart, the closed state and the quota: a mapping,
+  // so that it goes back when the thread is gone.
   using Store = typename Line::Front::Store;
   static constexpr std::size_t kStateBytes = align_up(sizeof(Thread), 64);
   static constexpr std::size_t kStoreBytes = align_up(sizeof(Store), 64);
+  static std::size_t closed_bytes() {
+    return S::global.counting.load(std::memory_order_relaxed) ? kStateBytes : 0;
+  }
   static std::size_t mapping_bytes() {
-    const bool counting = S::global.counting.load(std::memory_order_relaxed);
-    return align_up(kStateBytes + kStoreBytes + (counting ? kStateBytes : 0), os::page_bytes());
+    // Who looks from outside reads as many bytes of a quota as of a state.
+    constexpr std::size_t kQuota = sizeof(typename S::Quota), kLeast = sizeof(Thread);
+    const std::size_t quota = !HeapProfile::is_on() ? 0 : kQuota < kLeast ? kLeast : kQuota;
+    return align_up(kStateBytes + kStoreBytes + closed_bytes() + quota, os::page_bytes());
   }
   static constexpr unsigned kSpares = 8;
 
@@ -170,8 +176,13 @@ struct Threads {
       g.thread_memory += mapping_bytes();
     }
     ::new (static_cast<void*>(t)) Thread;
-    if (g.counting.load(std::memory_order_relaxed))
-      t->closed = ::new (pointer(address(t) + kStateBytes + kStoreBytes)) Thread;
+    const std::uintptr_t behind = address(t) + kStateBytes + kStoreBytes;
+    if (closed_bytes() != 0) t->closed = ::new (pointer(behind)) Thread;
+    if (HeapProfile::is_on()) {
+      t->quota = ::new (pointer(behind + closed_bytes())) typename S::Quota;
+      t->countdown = &t->quota->countdown;
+      Line::Front::join(t->quota->front, t->quota->store);
+    }
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
     Line::Exchange::join(t->exchange, S::shelves.exchange);
@@ -190,6 +201,7 @@ struct Threads {
   // Makes a state whole again that was revoked, or that a fork cut off in the middle of an operation.
   static void restore(Thread& t) {
     Line::Front::reconcile(t.front);
+    if (t.quota != nullptr) Line::Front::reconcile(t.quota->front);
     if (t.revoked.peek()) Line::Retain::bins_grown(t.retain, t.capacity_bytes);
     t.revoked.set(false);
     t.gave(t.taken_back);
@@ -232,7 +244,7 @@ struct Threads {
   // What the dead have counted lives on in the shared state; some of their states serve threads to come. With
   // the list's lock.
   static void discard(Thread& t) {
-    Line::Front::leave(t.front);
+    R::leave(t);
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
     const Hold hold(S::shared.lock);

@@ -25,6 +25,8 @@ struct Hz7 {
 template <>
 struct Heap<Hz7> : one_lock::Heap<Hz7> {};
 template <>
+struct Heaps<Hz7> : one_lock::Heaps<Hz7> {};
+template <>
 struct Library<Hz7> : one_lock::Library<Hz7> {};
 template <>
 struct LayoutOf<Hz7> : one_lock::LayoutOf<Hz7> {};

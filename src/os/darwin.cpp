@@ -5,6 +5,7 @@
 // CI, and never run: doc/platforms.md says how to.
 #include <crt_externs.h>
 #include <errno.h>
+#include <mach-o/dyld.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,12 @@ void* map_wiped_on_fork() { return nullptr; }
 void prepare_barrier() {}
 bool barrier_on_all_threads() { return false; }
 Container container(const char*) { return {}; }
+// Nor open files that are one thread's, or sockets without a place among the files.
+int leave_files() { return 0; }
+int open_control() { return ENOTSUP; }
+void serve_control(unsigned, std::size_t (*)(const Request&, char*, std::size_t)) {}
+bool are_last_threads(unsigned) { return false; }
+int reopened_error_stream(int) { return -1; }
 
 std::size_t memory_bytes() { return static_cast<std::size_t>(asked<std::uint64_t>("hw.memsize")); }
 unsigned usable_cpus() { return asked<unsigned>("hw.logicalcpu"); }
@@ -85,6 +92,17 @@ std::uint64_t thread_id() {
   return number;
 }
 const char* program_name() { return getprogname(); }
+std::size_t program_path(char* out, std::size_t room) {
+  auto bytes = static_cast<std::uint32_t>(room);
+  return _NSGetExecutablePath(out, &bytes) == 0 ? strlen(out) : 0;
+}
+
+// The loader would have to be asked for each image; nobody has needed it yet.
+Code own_code() { return {}; }
+CodeMappings::CodeMappings(char* room) : text_(room) {}
+CodeMappings::~CodeMappings() = default;
+const char* CodeMappings::next(std::size_t&) { return nullptr; }
+
 void name_this_thread(const char* name) { pthread_setname_np(name); }
 bool may_have_threads() { return pthread_is_threaded_np() != 0; }
 

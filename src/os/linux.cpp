@@ -150,6 +150,12 @@ std::uint64_t milliseconds() {
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
 const char* program_name() { return program_invocation_short_name; }
 
+std::size_t program_path(char* out, std::size_t room) {
+  const KeepErrno keep;
+  const ssize_t bytes = readlink("/proc/self/exe", out, room);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) {
   const KeepErrno keep;
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, nullptr, nullptr, 0);

@@ -103,4 +103,33 @@ class Guarded {
   Lock* lock_;
 };
 
+// What one thread of a process does at a time, and nobody waits for: the others do not do it. A fork leaves
+// the thread that was at it behind, so it is known by the process.
+class Turn {
+ public:
+  class Mine {
+   public:
+    explicit Mine(Turn& turn) : turn_(turn), process_(process_id()) {
+      std::uint64_t before = turn.process_.load(std::memory_order_relaxed);
+      // Acquire: see what the last one left.
+      is_ = before != process_ &&
+            turn.process_.compare_exchange_strong(before, process_, std::memory_order_acquire);
+    }
+    ~Mine() {
+      if (is_) turn_.process_.store(0, std::memory_order_release);  // pairs with the next one's acquire
+    }
+    Mine(const Mine&) = delete;
+    Mine& operator=(const Mine&) = delete;
+    bool is() const { return is_; }
+
+   private:
+    Turn& turn_;
+    const std::uint64_t process_;
+    bool is_ = false;
+  };
+
+ private:
+  std::atomic<std::uint64_t> process_{0};
+};
+
 }  // namespace hz::os

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that the user named: where the statistics line goes, and the profile. See os.hpp for the contract;
-// what differs between systems is named_files.hpp. Called when the heap opens, at exit and in a signal
-// handler.
+// Files that the user named: where the statistics line goes, and the profiles; and a folder. See os.hpp for
+// the contract; what differs between systems is named_files.hpp. Called when the heap opens, at exit, in a
+// signal handler, and once a second by the thread of control.
 #include "os/named_files.hpp"
 
 #include <string.h>
@@ -14,34 +14,47 @@ namespace {
 
 constexpr std::size_t kLongestPath = 1000;
 constexpr std::size_t kLongestFolder = 1000;
+constexpr std::size_t kLongestName = 48;  // of a file of ours in a folder that the user named
 
 struct Path {
-  char text[kLongestFolder + 1 + kLongestPath + 1] = {};  // "": none
+  char text[kLongestFolder + 1 + kLongestPath + kLongestName + 1] = {};  // "": none
 };
-constinit Path paths[2];
+constinit Path paths[kFiles];
 Path& path_of(File file) { return paths[static_cast<unsigned>(file)]; }
 
-// With the process's number in place of each %p.
-const char* expanded(File file, Path& into) {
-  char* out = into.text;
-  char* const end = out + sizeof into.text - 1;
-  for (const char* in = path_of(file).text; *in != 0 && out != end;) {
-    if (in[0] != '%' || in[1] != 'p') {
-      *out++ = *in++;
+// Writes `pattern` with the process's number in place of each %p; answers the end.
+char* expand(const char* pattern, char* out, const char* const end) {
+  while (*pattern != 0 && out != end) {
+    if (pattern[0] != '%' || pattern[1] != 'p') {
+      *out++ = *pattern++;
       continue;
     }
-    in += 2;
+    pattern += 2;
     char digits[20];
     unsigned count = 0;
     for (std::uint64_t n = process_id(); n != 0; n /= 10) digits[count++] = static_cast<char>('0' + n % 10);
     while (count != 0 && out != end) *out++ = digits[--count];
   }
-  *out = 0;
+  return out;
+}
+const char* expanded(File file, Path& into, const char* behind = "") {
+  char* const end = into.text + sizeof into.text - 1;
+  *expand(behind, expand(kept_path(file), into.text, end), end) = 0;
   return into.text;
 }
 
+constexpr const char* kStatsName = "/hakozuna.%p.stats";
+
 // No stack of 2 KiB: the program may ask for a profile anywhere, and reading one may be its first malloc.
-constinit Path profile_path;
+constinit Path profile_path, heap_profile_path;
+
+bool write(const char* path, files::Write how, const char* text, std::size_t length) {
+  const std::intptr_t file = files::open_to_write(path, how);
+  if (file < 0) return false;
+  const bool whole = files::write(file, text, length);
+  files::close_written(file);
+  return whole;
+}
 
 }  // namespace
 
@@ -64,17 +77,42 @@ const char* kept_path(File file) { return path_of(file).text; }
 void write_statistics(const char* text, std::size_t length) {
   Path path;
   const bool written = kept_path(File::kStatistics)[0] != 0 &&
-                       files::write(expanded(File::kStatistics, path), files::Write::kAppend, text, length);
+                       write(expanded(File::kStatistics, path), files::Write::kAppend, text, length);
   if (!written) write_error(text, length);
+}
+
+bool write_stats_file(const char* text, std::size_t length) {
+  if (kept_path(File::kStatsFolder)[0] == 0) return false;
+  Path name, fresh;
+  expanded(File::kStatsFolder, name, kStatsName);
+  expanded(File::kStatsFolder, fresh, "/hakozuna.%p.stats.new");
+  files::remove(fresh.text);  // of a process of that number that was killed
+  return write(fresh.text, files::Write::kNew, text, length) && files::rename(fresh.text, name.text);
+}
+
+void remove_stats_file() {
+  Path name;
+  if (kept_path(File::kStatsFolder)[0] != 0) files::remove(expanded(File::kStatsFolder, name, kStatsName));
 }
 
 bool write_profile(const char* text, std::size_t length) {
   return kept_path(File::kProfile)[0] != 0 &&
-         files::write(expanded(File::kProfile, profile_path), files::Write::kReplace, text, length);
+         write(expanded(File::kProfile, profile_path), files::Write::kReplace, text, length);
 }
 
 std::ptrdiff_t read_profile(char* out, std::size_t room) {
   return files::read(expanded(File::kProfile, profile_path), out, room);
+}
+
+const char* heap_profile_to_write() { return expanded(File::kHeapProfile, heap_profile_path); }
+
+Output::Output(const char* path)
+    : file_(files::open_to_write(path, files::Write::kReplace)), whole_(file_ >= 0) {}
+Output::~Output() {
+  if (file_ >= 0) files::close_written(file_);
+}
+bool Output::write(const char* text, std::size_t length) {
+  return whole_ = whole_ && files::write(file_, text, length);
 }
 
 }  // namespace hz::os

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace hz::os::files {
 
@@ -13,9 +14,13 @@ bool is_absolute(const char* path);
 // Writes the name of the folder that relative names are meant from, and a final 0; false: none that fits.
 bool current_folder(char* out, std::size_t room);
 
-enum class Write : unsigned char { kAppend, kReplace };
-// Whether all of it was written. What replaces a file does not wait for a reader of a pipe.
-bool write(const char* path, Write how, const char* text, std::size_t length);
+enum class Write : unsigned char { kAppend, kReplace, kNew };  // kNew: nothing may be there
+// A file to write to, which none is below 0. What replaces a file does not wait for a reader of a pipe.
+std::intptr_t open_to_write(const char* path, Write how);
+bool write(std::intptr_t file, const char* text, std::size_t length);  // whether all of it was written
+void close_written(std::intptr_t file);
+bool rename(const char* from, const char* to);  // in place of what is there
+void remove(const char* path);
 // Bytes that were read, at most `room`; -1: it cannot be read. Never waits for a writer of a pipe.
 std::ptrdiff_t read(const char* path, char* out, std::size_t room);
 

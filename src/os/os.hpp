@@ -65,7 +65,9 @@ Container container(const char* root);
 // --- the process
 std::uint64_t thread_id();
 std::uint64_t process_id();
-const char* program_name();  // without its folder
+const char* program_name();                             // without its folder
+std::size_t program_path(char* out, std::size_t room);  // bytes of it, without a final 0; 0: nobody tells
+std::uint64_t unix_seconds();
 void write_error(const char* text, std::size_t length);
 void keep_error_stream();  // of the program that closes its stderr before it ends
 [[noreturn]] void abort_process();
@@ -74,20 +76,70 @@ void keep_error_stream();  // of the program that closes its stderr before it en
 bool is_process_ending();
 void stay_loaded();  // this library, also if the program unloads it: its blocks and its threads do
 
-// Files that the user named; "%p" is the number of the process that opens them, and what does not begin at
-// the root is meant from here.
-enum class File : std::uint8_t { kStatistics, kProfile };
+// Files that the user named, and a folder; "%p" is the number of the process that opens them, and what does
+// not begin at the root is meant from here.
+enum class File : std::uint8_t { kStatistics, kProfile, kStatsFolder, kHeapProfile };
+inline constexpr unsigned kFiles = 4;
 bool keep_path(File file, const char* path, std::size_t length);  // false, and nothing changes: too long
 const char* kept_path(File file);                                 // "": none
 // Appended; on the error stream where no file is named or it cannot be opened.
 void write_statistics(const char* text, std::size_t length);
 // In place of what the file was, by one thread at a time; whether it could be.
 bool write_profile(const char* text, std::size_t length);
+// In the folder, in place of what the process's file was: whoever reads it finds the one or the other, whole.
+// Whether it could be. By one thread at a time; takes 8 KiB of stack.
+bool write_stats_file(const char* text, std::size_t length);
+void remove_stats_file();
 // Bytes that were read, at most `room`; -1 if the file cannot be read.
 std::ptrdiff_t read_profile(char* out, std::size_t room);
+const char* heap_profile_to_write();  // the path as it is in this process; for one thread at a time
+// A file that is written piece by piece, in place of what it was.
+class Output {
+ public:
+  explicit Output(const char* path);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  bool write(const char* text, std::size_t length);  // whether all of it was, and all before it
+  bool whole() const { return whole_; }
+
+ private:
+  const std::intptr_t file_;
+  bool whole_;
+};
 // A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
 // the program, or whoever started it, has decided otherwise.
 void before_termination(void (*last)());
+
+// --- code and stacks
+// Return addresses on the calling thread's stack, the innermost first, at most `room`; how many.
+unsigned walk_stack(void** out, unsigned room);
+// Whether it can be walked. May load a library, which allocates: not before the loader has come to
+// constructors, and not with a lock.
+bool prepare_to_walk();
+// Where our own code lies, if it is in a library beside the program; else nothing.
+struct Code {
+  std::uintptr_t begin = 0, end = 0;
+};
+Code own_code();
+// What the system tells of the mappings that hold code, a line each as in /proc/self/maps; nothing where it
+// tells nothing.
+class CodeMappings {
+ public:
+  static constexpr std::size_t kRoom = 8192;  // for a line: of a path, and too long for a stack
+  explicit CodeMappings(char* room);
+  ~CodeMappings();
+  CodeMappings(const CodeMappings&) = delete;
+  CodeMappings& operator=(const CodeMappings&) = delete;
+
+  const char* next(std::size_t& length);  // without its end; nullptr: no more
+
+ private:
+  [[maybe_unused]] char* const text_;
+  [[maybe_unused]] std::size_t filled_ = 0, at_ = 0;
+  std::intptr_t file_ = -1;
+};
 
 // The environment that the process was given, as it stands now; nothing in a setuid program. What it answers
 // stays as long as the object. Costs no system call, but where the C library has no environment yet: then one
@@ -133,14 +185,49 @@ void give_way();  // others may run first
 
 // --- threads
 // A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks:
-// of a process that has threads, it frees under the lock that a new thread needs, but does not allocate. Nor
-// by two threads at once. False if there can be none, or not yet.
-bool start_thread(void (*run)(), const char* name);
+// of a process that has threads, it frees under the lock that a new thread needs, but does not allocate.
+// False if there can be none, or not yet: there can from the library's first constructor on.
+struct OwnThread {
+  void (*run)();
+  const char* name;  // up to 15 letters
+};
+bool start_thread(const OwnThread& thread);  // which stays
 bool may_have_threads();  // the process had one beside its first; false also where the C library does not
                           // tell
 // Every other running thread passes a full memory barrier between this call and its return. False where there
 // is none, and where nobody has prepared it: then there is no system call.
 void prepare_barrier();  // a system call; children of a fork need it no more
 bool barrier_on_all_threads();
+
+// --- control from outside. By one thread of ours, which does nothing else. On other systems there is none.
+#if defined(__linux__)
+inline constexpr bool kHasControl = true;
+#else
+inline constexpr bool kHasControl = false;
+#endif
+// From now on this thread has open files of its own, and none: what it opens is in nobody's way, no child
+// inherits it, and what the program closes is closed. 0; else why not, as an error of the system's. Messages
+// of the thread still go to the process's error stream.
+int leave_files();
+// A socket that the process's number names is open from now on. 0; else why not.
+int open_control();
+// Who wants something: a client with a line, without its end; or one that is of another user, or sends no
+// whole line in kPatience milliseconds, or more than kMostLine bytes.
+enum class Client : std::uint8_t { kAsks, kStranger, kSilent, kTooLong };
+struct Request {
+  static constexpr unsigned kPatience = 1000;
+  static constexpr std::size_t kMostLine = 2048;
+
+  Client client = Client::kAsks;
+  const char* line = nullptr;
+  std::size_t length = 0;
+};
+// Waits so long for one client and sends it what `answer` writes, how many bytes is answered. Takes 2 KiB of
+// stack and the room for an answer.
+constexpr std::size_t kMostAnswer = 16384;
+void serve_control(unsigned milliseconds, std::size_t (*answer)(const Request&, char* out, std::size_t room));
+// Whether the process's first thread has ended, and no thread is left but so many of ours. False where that
+// cannot be known.
+bool are_last_threads(unsigned ours);
 
 }  // namespace hz::os

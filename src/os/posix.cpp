@@ -32,6 +32,13 @@ std::uint64_t microseconds() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
+std::uint64_t unix_seconds() {
+  const KeepErrno keep;
+  struct timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec);
+}
+
 std::uint64_t process_id() { return static_cast<std::uint64_t>(getpid()); }
 
 namespace {
@@ -48,13 +55,20 @@ void keep_error_stream() {
 void write_error(const char* text, std::size_t length) {
   const KeepErrno keep;
   const NoCancel no_cancel;
+  int reopened = -1;
   while (length != 0) {
-    const ssize_t n = write(error_stream, text, length);
+    const ssize_t n = write(reopened >= 0 ? reopened : error_stream, text, length);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
+    if (n < 0 && errno == EBADF && reopened < 0) {
+      reopened = reopened_error_stream(error_stream);
+      if (reopened < 0) return;
+      continue;
+    }
+    if (n <= 0) break;
     text += n;
     length -= static_cast<std::size_t>(n);
   }
+  if (reopened >= 0) close(reopened);
 }
 
 // On Linux the linker has been told (-z nodelete).

@@ -40,5 +40,8 @@ class NoCancel {
 // tools show.
 void* advised(void* at, std::size_t bytes, Use use);
 void name_this_thread(const char* name);
+// The process's error stream, of that number, for a thread whose own files it is not among; -1 if it cannot
+// be had.
+int reopened_error_stream(int number);
 
 }  // namespace hz::os

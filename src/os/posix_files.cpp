@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "os/named_files.hpp"
@@ -21,16 +22,41 @@ bool current_folder(char* out, std::size_t room) {
   return getcwd(out, room) != nullptr;
 }
 
-bool write(const char* path, Write how, const char* text, std::size_t length) {
+std::intptr_t open_to_write(const char* path, Write how) {
   const KeepErrno keep;
   const NoCancel no_cancel;
   constexpr mode_t kMode = 0666;
-  const int flags = how == Write::kAppend ? O_APPEND : O_TRUNC | O_NONBLOCK;
-  const int file = open(path, O_WRONLY | O_CREAT | flags | O_CLOEXEC | O_NOCTTY, kMode);
-  if (file < 0) return false;
-  const bool whole = ::write(file, text, length) == static_cast<ssize_t>(length);
-  close(file);
-  return whole;
+  const int flags = how == Write::kAppend ? O_APPEND : how == Write::kReplace ? O_TRUNC | O_NONBLOCK : O_EXCL;
+  return open(path, O_WRONLY | O_CREAT | flags | O_CLOEXEC | O_NOCTTY, kMode);
+}
+
+bool write(std::intptr_t file, const char* text, std::size_t length) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  while (length != 0) {
+    const ssize_t n = ::write(static_cast<int>(file), text, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    text += n;
+    length -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+void close_written(std::intptr_t file) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  close(static_cast<int>(file));
+}
+
+bool rename(const char* from, const char* to) {
+  const KeepErrno keep;
+  return ::rename(from, to) == 0;
+}
+
+void remove(const char* path) {
+  const KeepErrno keep;
+  unlink(path);
 }
 
 std::ptrdiff_t read(const char* path, char* out, std::size_t room) {

@@ -211,6 +211,29 @@ const char* program_name() {
   return name;
 }
 
+std::size_t program_path(char* out, std::size_t room) {
+  const KeepLastError keep;
+  const DWORD bytes = GetModuleFileNameA(nullptr, out, static_cast<DWORD>(room));
+  return bytes < room ? bytes : 0;
+}
+
+std::uint64_t unix_seconds() {
+  constexpr std::uint64_t kPerSecond = 10'000'000, kFrom1601 = 11'644'473'600;
+  FILETIME now = {};
+  GetSystemTimeAsFileTime(&now);
+  const std::uint64_t ticks = std::uint64_t{now.dwHighDateTime} << 32 | now.dwLowDateTime;
+  return ticks / kPerSecond - kFrom1601;
+}
+
+unsigned walk_stack(void** out, unsigned room) { return CaptureStackBackTrace(0, room, out, nullptr); }
+bool prepare_to_walk() { return true; }
+
+// The loader would have to be asked for each image; nobody has needed it yet.
+Code own_code() { return {}; }
+CodeMappings::CodeMappings(char* room) : text_(room) {}
+CodeMappings::~CodeMappings() = default;
+const char* CodeMappings::next(std::size_t&) { return nullptr; }
+
 namespace {
 std::atomic<HANDLE> error_stream{nullptr};
 }

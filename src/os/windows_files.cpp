@@ -15,8 +15,8 @@ namespace {
 
 class Open {
  public:
-  Open(const char* path, DWORD access, DWORD disposition)
-      : handle_(CreateFileA(path, access, FILE_SHARE_READ | FILE_SHARE_WRITE, nullptr, disposition,
+  explicit Open(const char* path)
+      : handle_(CreateFileA(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, nullptr, OPEN_EXISTING,
                             FILE_ATTRIBUTE_NORMAL, nullptr)) {}
   ~Open() {
     if (good()) CloseHandle(handle_);
@@ -42,18 +42,44 @@ bool current_folder(char* out, std::size_t room) {
   return length != 0 && length < room;
 }
 
-bool write(const char* path, Write how, const char* text, std::size_t length) {
+std::intptr_t open_to_write(const char* path, Write how) {
   const KeepLastError keep;
   const bool append = how == Write::kAppend;
-  const Open file(path, append ? FILE_APPEND_DATA : GENERIC_WRITE, append ? OPEN_ALWAYS : CREATE_ALWAYS);
+  HANDLE const file = CreateFileA(path, append ? FILE_APPEND_DATA : GENERIC_WRITE,
+                                  FILE_SHARE_READ | FILE_SHARE_WRITE, nullptr,
+                                  append                   ? OPEN_ALWAYS
+                                  : how == Write::kReplace ? CREATE_ALWAYS
+                                                           : CREATE_NEW,
+                                  FILE_ATTRIBUTE_NORMAL, nullptr);
+  return reinterpret_cast<std::intptr_t>(file);  // INVALID_HANDLE_VALUE is -1
+}
+
+bool write(std::intptr_t file, const char* text, std::size_t length) {
+  const KeepLastError keep;
   DWORD written = 0;
-  return file.good() && WriteFile(file.handle(), text, static_cast<DWORD>(length), &written, nullptr) != 0 &&
+  return WriteFile(reinterpret_cast<HANDLE>(file), text, static_cast<DWORD>(length), &written, nullptr) !=
+             0 &&
          written == length;
+}
+
+void close_written(std::intptr_t file) {
+  const KeepLastError keep;
+  CloseHandle(reinterpret_cast<HANDLE>(file));
+}
+
+bool rename(const char* from, const char* to) {
+  const KeepLastError keep;
+  return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING) != 0;
+}
+
+void remove(const char* path) {
+  const KeepLastError keep;
+  DeleteFileA(path);
 }
 
 std::ptrdiff_t read(const char* path, char* out, std::size_t room) {
   const KeepLastError keep;
-  const Open file(path, GENERIC_READ, OPEN_EXISTING);
+  const Open file(path);
   if (!file.good() || GetFileType(file.handle()) != FILE_TYPE_DISK) return -1;
   std::size_t bytes = 0;
   for (DWORD n = 1; n != 0 && bytes < room; bytes += n)

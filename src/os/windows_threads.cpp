@@ -4,6 +4,7 @@
 // process. See os.hpp for the contract; called when threads are born and end, by whoever waits for a lock,
 // by the purger, and by whoever takes back what other threads cache.
 #define WIN32_LEAN_AND_MEAN
+#include <errno.h>
 #include <windows.h>
 
 #include <atomic>
@@ -59,13 +60,13 @@ bool arm_exit_hook(unsigned key, void* state) {
   return true;
 }
 
-bool start_thread(void (*run)(), const char*) {
+bool start_thread(const OwnThread& thread) {
   const KeepLastError keep;
   constexpr std::size_t kStack = 128 * kKiB;
-  const HANDLE thread = CreateThread(nullptr, kStack, &begin, reinterpret_cast<void*>(run),
+  const HANDLE handle = CreateThread(nullptr, kStack, &begin, reinterpret_cast<void*>(thread.run),
                                      STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr);
-  if (thread == nullptr) return false;
-  CloseHandle(thread);
+  if (handle == nullptr) return false;
+  CloseHandle(handle);
   return true;
 }
 
@@ -98,5 +99,11 @@ void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned
 void wake_one(const std::uint32_t* word) { WakeByAddressSingle(const_cast<std::uint32_t*>(word)); }
 
 void give_way() { SwitchToThread(); }
+
+// Files are the process's, and there are no control sockets.
+int leave_files() { return 0; }
+int open_control() { return ENOTSUP; }
+void serve_control(unsigned, std::size_t (*)(const Request&, char*, std::size_t)) {}
+bool are_last_threads(unsigned) { return false; }
 
 }  // namespace hz::os

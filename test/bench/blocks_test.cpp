@@ -18,6 +18,7 @@
 #include "blocks/phases.hpp"
 #include "blocks/pipe.hpp"
 #include "blocks/plateau.hpp"
+#include "blocks/requests.hpp"
 #include "books.hpp"
 #include "lane/random.hpp"
 #include "run_of.hpp"
@@ -134,6 +135,51 @@ TEST_F(BlocksTest, ThePlateauIsFilledAndEmptiedFiveTimes) {
   EXPECT_EQ(seen[1], "freed 1: 0");
   EXPECT_EQ(seen[8], "allocated 5: 16");
   EXPECT_EQ(seen[9], "freed 5: 0");
+}
+
+TEST_F(BlocksTest, BlocksOfARequestEndTogether) {
+  const RequestsShape shape(run_of("arena_request", Mode::kFair, 3));
+  EXPECT_EQ(shape.blocks, 1'000U);
+  const Xorshift64Star random(7);
+  std::vector<void*> blocks(shape.blocks);
+  const Tally tally = serve_one_by_one<Books>(shape, random, blocks.data());
+  expect_all_freed(tally);
+  EXPECT_EQ(tally.calls(), 6'000U);
+  EXPECT_EQ(Books::most_live, 1'000U);
+  EXPECT_EQ(Books::untouched, 0U);
+  EXPECT_GE(Books::smallest, 16U);
+  EXPECT_LE(Books::largest, 8'192U);
+  const auto small =
+      std::count_if(Books::sizes.begin(), Books::sizes.end(), [](auto size) { return size <= 128; });
+  EXPECT_NEAR(static_cast<double>(small), 2'400, 110);  // five deviations
+}
+
+// The same blocks, of which each lies in the heap of its request, and none is freed by itself.
+struct BookedHeaps : Books {
+  static inline int heap, begun, ended;
+  static void* begin() { return ++begun, &heap; }
+  static void* allocate_in(void* in, std::size_t size) { return in == &heap ? allocate(size) : nullptr; }
+  static void destroy(void*) {
+    ++ended;
+    while (!live.empty()) release(live.begin()->first);
+  }
+};
+
+TEST_F(BlocksTest, ARequestHasAHeapWhereThereAreHeaps) {
+  const RequestsShape shape(run_of("arena_request", Mode::kFair, 3));
+  std::vector<void*> blocks(shape.blocks);
+  serve_one_by_one<Books>(shape, Xorshift64Star(7), blocks.data());
+  const std::vector<std::size_t> sizes = Books::sizes;
+  Books::open();
+  const HeapFunctions heaps = {&BookedHeaps::begin, &BookedHeaps::allocate_in, &BookedHeaps::destroy};
+  EXPECT_TRUE(heaps.complete());
+  const Tally tally = serve_from_heaps(shape, Xorshift64Star(7), heaps, blocks.data());
+  expect_all_freed(tally);
+  EXPECT_EQ(Books::sizes, sizes);
+  EXPECT_EQ(BookedHeaps::begun, 3);
+  EXPECT_EQ(BookedHeaps::ended, 3);
+  EXPECT_EQ(Books::most_live, 1'000U);
+  EXPECT_EQ(Books::untouched, 0U);
 }
 
 // Two threads, in turn: what changes from phase to phase is what the lane is named after.

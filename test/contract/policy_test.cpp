@@ -136,6 +136,7 @@ TYPED_TEST(LearningContract, LearningStaysWithinItsBounds) {
     EXPECT_GE(TypeParam::budget(t, {}), cap.cache);
     EXPECT_EQ(hz::kGiB, TypeParam::budget(t, {.asked = hz::kGiB})) << "what the user says goes before it";
     EXPECT_FALSE(TypeParam::is_over(t, {.asked = hz::kGiB}, hz::kGiB));
+    EXPECT_TRUE(TypeParam::is_over(t, {.asked = hz::kMiB}, hz::kMiB + 1)) << "less was asked for since";
     EXPECT_EQ(TypeParam::budget(t, {}) < TypeParam::Line::kThreadCacheBytes,
               TypeParam::is_over(t, {}, TypeParam::Line::kThreadCacheBytes));
     halved += TypeParam::budget(t, {}) == cap.cache ? 1 : 0;

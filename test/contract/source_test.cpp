@@ -67,6 +67,43 @@ TYPED_TEST(SourceContract, RunsLieWithinAndApartFromTheTables) {
   }
 }
 
+// The way around from a run, back to it.
+template <class S>
+std::set<std::uintptr_t> Ring(typename S::Global& source, std::uintptr_t from) {
+  std::set<std::uintptr_t> ring;
+  for (std::uintptr_t at = from; ring.insert(at).second; at = S::next_held(source, at)) {
+  }
+  return ring;
+}
+
+TYPED_TEST(SourceContract, RunsOfOneHolderAreARing) {
+  auto& source = this->source_;
+  const std::uintptr_t mine = this->Acquire(1).at, another = this->Acquire(2).at, third = this->Acquire(3).at,
+                       others = this->Acquire(1).at, free = this->Acquire(1).at;
+  EXPECT_EQ(0u, TypeParam::holder(source, mine));
+  TypeParam::hold(source, mine, 7, 0);
+  TypeParam::hold(source, others, 8, 0);
+  EXPECT_EQ(std::set{mine}, Ring<TypeParam>(source, mine));
+  TypeParam::hold(source, another, 7, mine);
+  TypeParam::join(source, third, another);
+  TypeParam::join(source, free, this->Acquire(1).at);
+  EXPECT_EQ(0u, TypeParam::holder(source, free)) << "beside one of nobody";
+  EXPECT_EQ(7u, TypeParam::holder(source, third));
+  EXPECT_EQ(8u, TypeParam::holder(source, others));
+  EXPECT_EQ((std::set{mine, another, third}), Ring<TypeParam>(source, third));
+  ASSERT_TRUE(TypeParam::resize(source, third, 2));
+  EXPECT_EQ((std::set{mine, another, third}), Ring<TypeParam>(source, mine)) << "whatever its length";
+  TypeParam::release(source, another, false);
+  EXPECT_EQ((std::set{mine, third}), Ring<TypeParam>(source, mine));
+  TypeParam::drop(source, mine);
+  TypeParam::drop(source, mine);
+  EXPECT_EQ(0u, TypeParam::holder(source, mine));
+  EXPECT_EQ(std::set{third}, Ring<TypeParam>(source, third));
+  const std::uintptr_t again = this->Acquire(2).at;
+  EXPECT_EQ(another, again);
+  EXPECT_EQ(0u, TypeParam::holder(source, again)) << "a run begins without";
+}
+
 std::size_t told;
 
 // Whoever is given memory may look it up, and anything may be looked up: the first table has no hole.

@@ -46,6 +46,9 @@ def states() -> dict[str, str]:
             ("freed_before", "freed_last", "freed_there", "remote[0]", "remote[39]"), "free in its span"
         )
         return known | free | {"freed_huge": "where memory of the heap was"}
+    known |= dict.fromkeys(("heap_live", "heap_live + 48", "heap_huge", "heap_huge + 16"), "live")
+    known |= dict.fromkeys(("heap_live - 16", "heap_live + 1000"), "never handed out")
+    known |= {"heap_freed": "free, for the next one of its heap"}
     remote = {
         "hakozuna": "cached by {other}",
         "hz5": "freed by another thread, waiting for the owner",
@@ -207,9 +210,11 @@ class OfLine(unittest.TestCase):
             self.assertEqual(row["slots"], row["out"] + row["free"] + row["unused"])
             self.assertEqual(row["out"], row["live"] + row["cached"] + row["waiting"])
         self.assertEqual(rows["1792"]["slots"], 72)
-        held = sum(row["class"] * row["out"] for row in rows.values()) + 5242880
+        # A first-class heap's chunk and its block of 100,000 bytes are granules, too.
+        huge = 5242880 if ONE_LOCK else 5242880 + 65536 + 131072
+        held = sum(row["class"] * row["out"] for row in rows.values()) + huge
         self.assertEqual(held, int(self.still.stats["bytes_held"]))
-        self.assertIn("huge: 1 block of 5,242,880 bytes", self.live["hz heap"])
+        self.assertIn(f"huge: {'1 block' if ONE_LOCK else '3 blocks'} of {huge:,} bytes", self.live["hz heap"])
 
     def test_what_threads_cache(self) -> None:
         told = self.live["hz heap threads"]
@@ -241,6 +246,11 @@ class OfLine(unittest.TestCase):
         self.assertRegex(row_of(self.live["hz block live_large + 70000"], "slot"), r"number 0, of 229,376 bytes$")
         self.assertRegex(row_of(self.live["hz block live_huge + 16"], "block"), r"a huge block of 5,242,880 bytes$")
         self.assertIn("is not of the heap of", self.live["hz block foreign"])
+        if not ONE_LOCK:
+            told = self.live["hz block heap_live + 48"]
+            self.assertRegex(row_of(told, "chunk"), r"^0x\w+ of first-class heap number 1, [\d,]+ of 65,536 bytes")
+            self.assertRegex(row_of(told, "block"), r"^0x\w+, of 112 bytes$")
+            self.assertEqual(row_of(told, "address"), "48 bytes inside")
 
     def test_a_free_is_reported_as_the_library_would(self) -> None:
         for expression, fault in self.still.faults.items():

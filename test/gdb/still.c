@@ -31,6 +31,7 @@ enum {
 
 char *live_small[kMany], *live_medium, *live_large, *live_huge;
 char *freed_before, *freed_last, *freed_there, *freed_huge, *remote[kMany], *left_behind[kLeft], *twice;
+char *heap_live, *heap_freed, *heap_huge;
 char foreign[64];
 long main_thread, other_thread;
 struct {
@@ -83,9 +84,22 @@ static void allocate_and_free(int frees_twice) {
   free(twice);
 }
 
+// In a first-class heap, where the line has any; else by malloc, and nothing is asked of these.
+static int in_heap(void) {
+  void* (*begin)(void) = (void* (*)(void))dlsym(RTLD_DEFAULT, "hz_heap_new");
+  void* (*allocate)(void*, size_t) = (void* (*)(void*, size_t))dlsym(RTLD_DEFAULT, "hz_heap_malloc");
+  void* const heap = begin == NULL || allocate == NULL ? NULL : begin();
+  if (heap == NULL) return 0;
+  heap_live = memset(allocate(heap, 100), 0x5a, 100);
+  heap_freed = allocate(heap, 100);
+  heap_huge = allocate(heap, 100000);
+  free(heap_freed);
+  return 1;
+}
+
 #define ASK(address) printf("ask %d %s\n", check((const void*)(address)), #address)
 
-static void ask(void) {
+static void ask(int heap) {
   int (*check)(const void*) = (int (*)(const void*))dlsym(RTLD_DEFAULT, "hz_check");
   if (check == NULL) return;
   ASK(live_small[3]);
@@ -110,6 +124,15 @@ static void ask(void) {
   ASK(twice);
   ASK(foreign);
   ASK(&main_thread);
+  if (heap) {
+    ASK(heap_live);
+    ASK(heap_live + 48);
+    ASK(heap_live - 16);
+    ASK(heap_live + 1000);
+    ASK(heap_freed);
+    ASK(heap_huge);
+    ASK(heap_huge + 16);
+  }
   ASK(0x1234560);
   ASK(((unsigned long)live_small[0] & ~0xffffUL) + 36 * 1792);
 }
@@ -130,9 +153,10 @@ int main(int count, char** words) {
   pthread_barrier_wait(&in_turn);
   if (pthread_create(&ended, &small, third, NULL) != 0) return 1;
   pthread_join(ended, NULL);
+  const int heap = in_heap();  // before its place is free
   free(freed_huge);
 
-  ask();
+  ask(heap);
   fflush(stdout);
   malloc_stats();
   char byte = 0;

@@ -31,7 +31,7 @@ function ground(node, rect) {
     const style = getComputedStyle(one);
     const isShape = one instanceof SVGGeometryElement;
     const paint = colour(isShape ? (style.fill === "none" ? "" : style.fill) : style.backgroundColor);
-    if (one !== node && !one.closest("text") && paint.alpha === 1) return paint.parts;
+    if (!one.closest("text") && paint.alpha === 1) return paint.parts;
   }
   return colour(getComputedStyle(document.body).backgroundColor).parts;
 }

@@ -51,6 +51,11 @@ class ExitCodes(unittest.TestCase):
     def test_line_without_a_name(self):
         self.expect(125, "run", "--line")
 
+    def test_heap_profiles_of_nothing(self):
+        for args in (["--leaks", "true"], ["--profile-heap=x", "true"], ["--profile-heap=0", "true"], ["--profile-heap"],
+                     ["--profile-heap", "--measure", "true"], ["--line", "hz7", "--profile-heap", "true"]):
+            self.assertEqual(len(self.expect(125, "run", *args).stderr.splitlines()), 1, args)
+
     def test_completion_of_other_shells_is_refused(self):
         self.expect(125, "completion", "tcsh")
         self.expect(125, "completion")
@@ -133,6 +138,65 @@ class Completion(unittest.TestCase):
         script = 'cd $argv[1]; set -e argv[1]; $argv[1] completion fish | source; complete -C (string join " " -- $argv)'
         with tempfile.TemporaryDirectory() as empty:  # fish offers files as well
             self.expect_words(lambda *words: self.output("fish", "--no-config", "-c", script, empty, ROOT / "hz", *words).split())
+
+
+class HeapProfile(unittest.TestCase):
+    """`hz run --profile-heap`: around a program, as without."""
+
+    LEAK = [sys.executable, "-c", "import ctypes; ctypes.CDLL(None).malloc(8 << 20)"]
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.scratch = Path(folder.name)
+
+    def run_it(self, *args, **changes):
+        return hz("run", *args, HZ_PROFILE_HEAP_FILE=str(self.scratch / "%p.heap"), **changes)
+
+    def profiles(self):
+        return sorted(self.scratch.glob("*.heap"))
+
+    def test_what_is_told(self):
+        result = self.run_it("--profile-heap", "--", *self.LEAK)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (file,) = self.profiles()
+        self.assertIn(f"the heap profile is {file};", result.stderr)
+        self.assertIn("\ninterval 524288\n", file.read_text(encoding="utf-8"))
+        self.assertEqual(hz("prof", "--leaks", "--at-least", "8M", file).returncode, 1)
+
+    def test_leaks(self):
+        result = self.run_it("--profile-heap=65536", "--leaks", "--", *self.LEAK)
+        self.assertEqual(result.returncode, 99, result.stderr)
+        self.assertIn("8.0 MiB in 1 block live at the end", result.stderr)
+        self.assertEqual(self.run_it("--profile-heap", "--leaks", "--", "true").returncode, 0)
+
+    def test_codes_and_signals_of_the_program(self):
+        self.assertEqual(self.run_it("--profile-heap", "--leaks", "--", "sh", "-c", "exit 3").returncode, 3)
+        self.assertEqual(self.run_it("--profile-heap", "--", "no-such-program-anywhere").returncode, 127)
+        killed = self.run_it("--profile-heap", "--leaks", "--", "sh", "-c", "kill -KILL $$")
+        self.assertEqual(killed.returncode, 128 + signal.SIGKILL)
+        self.assertIn("sh was ended by signal 9, and wrote no heap profile", killed.stderr)
+
+    def test_signals_to_hz_reach_the_program(self):
+        command = [str(ROOT / "hz"), "run", "--profile-heap", "--", "sh", "-c", "trap 'exit 7' TERM; echo; read line"]
+        with subprocess.Popen(command, env=environment(HZ_PROFILE_HEAP_FILE=str(self.scratch / "%p.heap")), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+            running.stdout.readline()
+            running.terminate()
+            self.assertEqual(running.wait(60), 7)
+
+    def test_environment_and_input_of_the_program(self):
+        names = "PYTHONPATH", "HZ_BUILD_DIR"
+        shown = self.run_it("--profile-heap", "--", "sh", "-c", "cat; env", stdin="input\n", PYTHONPATH="/mine").stdout
+        self.assertTrue(shown.startswith("input\n"))
+        there = dict(line.split("=", 1) for line in shown.splitlines()[1:] if "=" in line)
+        self.assertEqual({name: there.get(name) for name in names}, {"PYTHONPATH": "/mine", "HZ_BUILD_DIR": None})
+        self.assertEqual(there["LD_PRELOAD"], str(library()))
+
+    def test_no_profile_is_no_success(self):
+        result = self.run_it("--profile-heap", "--leaks", "--", HELPERS / "hz-static-sleep", "0")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("wrote no heap profile", result.stderr)
 
 
 class Unserved(unittest.TestCase):

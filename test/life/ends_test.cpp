@@ -86,6 +86,13 @@ const Scene all_leave("AllLeave", [] {
   pthread_exit(nullptr);  // the last thread to end ends the process, with code 0
 });
 TEST(End, EveryThreadLeaves) { ExpectScene("AllLeave", 0); }
+// What is run then has the program's files.
+TEST(End, EveryThreadLeavesAndControlIsThere) {
+  if (OnLibc()) GTEST_SKIP() << "it has none";
+  const ChildResult result = RunScene("AllLeave", {{"HZ_CONTROL", "1"}, {"HZ_STATS", "1"}});
+  EXPECT_EQ(0, result.exit_code) << result.signal;
+  EXPECT_EQ(0U, result.err.find("hz: stats line=" + ExpectedLine() + " ")) << result.err;
+}
 
 // With much in use, long after whatever works in the background has come to rest.
 const Scene all_leave_late("AllLeaveLate", [] {

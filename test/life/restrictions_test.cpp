@@ -259,6 +259,14 @@ const Scene bites("Bites", [] {
   syscall(CallNumber(Told("HZ_TEST_FORBIDDEN")), 0, 0, 0, 0, 0, 0);
 });
 
+// Long enough for control's thread to look around, and to write what is new.
+const Scene controlled("Controlled", [] {
+  KillForAllBut(Words(Told("HZ_TEST_CALLS")));
+  WorkAlone(kLittle);
+  const timespec time = {1, 300'000'000};
+  nanosleep(&time, nullptr);
+});
+
 void BecomeScene(const char* name) {
   setenv("HZ_TEST_SCENE", name, 1);
   char* const arguments[] = {const_cast<char*>("/proc/self/exe"), nullptr};
@@ -382,7 +390,7 @@ ChildResult Restricted(std::string calls, std::vector<Setting> settings) {
 }
 
 TEST(Restrictions, ThePageHasEveryPathAndOnlyKnownCalls) {
-  EXPECT_EQ(9U, Page().size());
+  EXPECT_EQ(11U, Page().size());
   for (const Path& path : Page()) {
     EXPECT_FALSE(Words(path.calls).empty()) << path.name;
     for (const std::string& name : Words(path.calls))
@@ -438,6 +446,31 @@ TEST(Restrictions, APurgerThatStartsUnderTheFilter) {
   ExpectServed(Restricted(ForMemory() + ForThePurger() + kOwn, {{"HZ_TEST_PURGER", "later"}}));
   // Without the rows of the purger it is killed: so one did start.
   EXPECT_EQ(SIGSYS, Restricted(ForMemory() + kOwn, {{"HZ_TEST_PURGER", "later"}}).signal);
+}
+
+// Its thread was started before the filter.
+TEST(Restrictions, Control) {
+  const std::string folder = ::testing::TempDir();
+  const std::vector<Setting> settings = {{"HZ_CONTROL", "1"}, {"HZ_STATS_DIR", folder}};
+  const auto with = [&](std::string calls) {
+    std::vector<Setting> all = settings;
+    all.emplace_back("HZ_TEST_CALLS", std::move(calls));
+    return RunScene("Controlled", all);
+  };
+  ExpectServed(with(ForMemory() + ForThePurger() + CallsOf("control") + kOwn));
+  EXPECT_EQ(SIGSYS, with(ForMemory() + ForThePurger() + kOwn).signal) << "it does ask for more";
+}
+TEST(Restrictions, ControlThatIsRefused) {
+  for (const char* name : {"close_range", "socket"}) {
+    const ChildResult result =
+        RunScene("Refused",
+                 {{"HZ_TEST_REFUSED", name}, {"HZ_TEST_ERRNO", std::to_string(EPERM)}, {"HZ_CONTROL", "1"}});
+    EXPECT_EQ(0, result.exit_code) << name;
+    EXPECT_EQ("hz: warning: HZ_CONTROL=1: the system refuses what thread hz-control needs, error " +
+                  std::to_string(EPERM) + "\n",
+              result.err)
+        << name;
+  }
 }
 
 TEST(Restrictions, SandboxOfOpenSsh) { ExpectServed(RunScene("OpenSsh", {{"HZ_BACKGROUND", "0"}})); }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A process to look into: its threads leave caches, live blocks and blocks that others free; then it is at
- * rest, or goes on (`busy`), or has a child that is at rest, too (`fork`). For each line on its standard
- * input it writes what hz_stats says; it ends with its input. Started by the tests of this folder.
+ * rest, or goes on (`busy`), or has a child that is at rest, too (`fork`), or closes all files but its
+ * standard ones and takes another folder for its root (`shut`), or its first thread has ended (`left`), or it
+ * freed a block twice (`twice`). For each line on its standard input it writes what hz_stats says; it ends
+ * with its input. Started by the tests of this folder.
  */
 #include <hakozuna/hakozuna.h>
 #include <pthread.h>
@@ -20,6 +22,7 @@ enum { kThreads = 4, kBlocks = 3000 };
 static void* passed[kThreads][kBlocks];
 static pthread_barrier_t all;
 static volatile int stop;
+static void* volatile kept; /* or a compiler leaves out what nobody uses */
 
 static void* hold(void* number) {
   void** own = passed[(long)number];
@@ -65,10 +68,24 @@ static void tell(void) {
   write(1, line, (size_t)end);
 }
 
+static void* answer(void* unused) {
+  for (char one; read(0, &one, 1) == 1;)
+    if (one == '\n') tell();
+  return unused;
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "rest";
   pthread_t thread;
-  if (strcmp(mode, "busy") == 0) {
+  if (strcmp(mode, "left") == 0) {
+    pthread_create(&thread, NULL, answer, NULL);
+    pthread_exit(NULL);
+  } else if (strcmp(mode, "twice") == 0) {
+    void* volatile first = malloc(64), * volatile second = malloc(64);
+    free(first);
+    free(second);
+    free(first);
+  } else if (strcmp(mode, "busy") == 0) {
     pthread_create(&thread, NULL, busy, NULL);
   } else {
     pthread_barrier_init(&all, NULL, kThreads + 1);
@@ -77,10 +94,13 @@ int main(int argc, char** argv) {
     pthread_barrier_wait(&all);
     memset(malloc((size_t)10 << 20), 1, (size_t)10 << 20);
     if (strcmp(mode, "fork") == 0 && fork() != 0) return wait(NULL) < 0;
-    for (int i = 0; i < 100; ++i) malloc(333);
+    for (int i = 0; i < 1000; ++i) kept = malloc(333);
+    if (strcmp(mode, "shut") == 0) {
+      for (int file = 3; file < 1024; ++file) close(file);
+      if (chdir("/tmp") != 0 || (geteuid() == 0 && chroot("/tmp") != 0)) return 1;
+    }
   }
-  for (char one; read(0, &one, 1) == 1;)
-    if (one == '\n') tell();
+  answer(NULL);
   stop = 1;
   return 0;
 }

@@ -175,14 +175,15 @@ def test_a_stripped_library_and_one_that_was_deleted(hold: Holders, tmp_path: Pa
     assert "Traceback" not in answer.stderr
 
 
-def test_another_users_process_may_not_be_looked_into(hold: Holders) -> None:
+@pytest.mark.parametrize("command", ["stat", "prof"])
+def test_another_users_process_may_not_be_looked_into(command: str, hold: Holders) -> None:
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv")
     held = hold("hakozuna")
     program = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
     package = str(Path(picture.__file__).parents[1])
     answer = subprocess.run(
-        [*program, "/usr/bin/python3", "-m", "hakozuna_observe", "stat", str(held.pid)],
+        [*program, "/usr/bin/python3", "-m", "hakozuna_observe", command, str(held.pid)],
         env={"PYTHONPATH": package, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,

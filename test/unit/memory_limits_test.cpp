@@ -127,5 +127,24 @@ TEST(MemoryLimits, WhatFallsMayBeRecalledSooner) {
   EXPECT_TRUE(limits.recall_due(64 * kMiB + 1));
 }
 
+TEST(MemoryLimits, OneIsSetLaterAndTheOtherStays) {
+  Computed limits(kNothing, Bytes(512 * kMiB), {.memory = kGiB}, 8 * kGiB);
+  EXPECT_EQ(512 * kMiB, limits.soft) << "no more than the hard one";
+  limits.recalled(100 * kMiB);
+  limits.set(Bytes(64 * kMiB), kNothing);
+  EXPECT_EQ(64 * kMiB, limits.soft);
+  EXPECT_EQ(512 * kMiB, limits.hard);
+  EXPECT_TRUE(limits.recall_due(100 * kMiB)) << "what was recalled before counts no longer";
+  limits.set(kNothing, Percent(50));
+  EXPECT_EQ(kGiB / 100 * 50, limits.hard) << "of what there was at the start";
+  EXPECT_EQ(64 * kMiB, limits.soft);
+  limits.set(Bytes(0), Bytes(0));
+  EXPECT_EQ(MemoryLimits::kNone, limits.soft);
+  EXPECT_EQ(MemoryLimits::kNone, limits.hard);
+  EXPECT_EQ(0u, limits.now().soft.bytes);
+  limits.set(Percent(10), kNothing);
+  EXPECT_EQ(kGiB / 100 * 10, limits.now().soft.bytes);
+}
+
 }  // namespace
 }  // namespace hz_test

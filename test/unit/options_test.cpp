@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 
+#include "os/message.hpp"
 #include "support/capture.hpp"
 #include "support/variable.hpp"
 
@@ -141,6 +144,12 @@ TEST_F(OptionsTest, EveryVariable) {
   EXPECT_FALSE(Read("HZ_NAME_MAPPINGS", "0").name_mappings);
   EXPECT_EQ(1u, Read("HZ_THREAD_CACHE", "1").thread_cache);
   EXPECT_EQ(std::size_t{1} << 32, Read("HZ_THREAD_CACHE", "4294967296").thread_cache);
+  EXPECT_EQ(0u, Read("HZ_THREAD_CACHE", "auto").thread_cache);
+  EXPECT_EQ(hz::RetainSettings::kUsual, Read().retain_floor);
+  EXPECT_EQ(0u, Read("HZ_RETAIN_FLOOR", "0").retain_floor);
+  EXPECT_EQ(hz::kGiB, Read("HZ_RETAIN_FLOOR", "1G").retain_floor);
+  EXPECT_FALSE(Read("HZ_CONTROL", "0").control);
+  EXPECT_TRUE(Read("HZ_CONTROL", "1").control);
   EXPECT_EQ(100u, Read("HZ_RETAIN", "100").retain);
   EXPECT_EQ(1000u, Read("HZ_RETAIN", "1000").retain);
   EXPECT_EQ("", said_);
@@ -176,8 +185,9 @@ TEST_F(OptionsTest, RangesAreChecked) {
        {"0", "0K", "-1", "+1", "0x10", "k", "1kb", "1.5M", "1T", "5G", "4194305K", "4294967297",
         "18446744073709551616", "17179869184G", "99999999999999999999999", ""}) {
     EXPECT_EQ(0u, Read("HZ_THREAD_CACHE", value).thread_cache) << value;
-    EXPECT_EQ("hz: warning: HZ_THREAD_CACHE=" + std::string(value) + " not understood; accepted: 1 to 4G\n",
-              said_);
+    EXPECT_EQ(
+        "hz: warning: HZ_THREAD_CACHE=" + std::string(value) + " not understood; accepted: auto, 1 to 4G\n",
+        said_);
   }
   Clear();
   for (const char* value : {"99", "1001", "0"}) {
@@ -262,7 +272,7 @@ TEST_F(OptionsTest, AListOfAnyLengthIsRead) {
 TEST_F(OptionsTest, ALongValueIsNamedByItsBeginning) {
   const std::string value(5000, '7');
   EXPECT_EQ(0u, Read("HZ_RETAIN", value.c_str()).retain);
-  EXPECT_EQ("hz: warning: HZ_RETAIN=" + value.substr(0, 200) + "... not understood; accepted: 100 to 1000\n",
+  EXPECT_EQ("hz: warning: HZ_RETAIN=" + value.substr(0, 150) + "... not understood; accepted: 100 to 1000\n",
             said_);
 }
 
@@ -305,6 +315,71 @@ TEST_F(OptionsTest, AFileForStatisticsAsksForThem) {
   Clear();
   EXPECT_EQ(StatsFormat::kNone, Read("HZ_STATS_FILE", std::string(1001, 'p').c_str()).stats);
   EXPECT_EQ(0u, said_.find("hz: warning: HZ_STATS_FILE=ppp")) << said_;
+}
+
+// What a knob tells, it takes, and is the same then.
+TEST_F(OptionsTest, WhatIsToldIsUnderstood) {
+  const Options options =
+      Read("HZ_OPTIONS",
+           "stats:json,on_invalid:report,thread_cache:64K,retain:200,retain_floor:3M,limit_soft:"
+           "50%,limit_hard:1G,thp:never,policy:learn,learn_busy:7,learn_cache:9,preset:fast");
+  const auto told = [](const Options& of, const Options::Knob& knob) {
+    char text[3000];
+    hz::os::TextInto into(text, sizeof text);
+    knob.tell(of, into);
+    return std::string(text);
+  };
+  for (const Options::Knob& knob : Options::kKnobs) {
+    const std::string before = told(options, knob);
+    EXPECT_NE("", before) << knob.key;
+    if (before == "none") continue;
+    Options other;
+    EXPECT_TRUE(knob.set(other, before)) << knob.key << "=" << before;
+    EXPECT_EQ(before, told(other, knob)) << knob.key;
+  }
+}
+
+// Beside the table that users read.
+TEST_F(OptionsTest, ThePageSaysWhichCanBeSetLater) {
+  std::ifstream page(HZ_TEST_DOC "/knobs.md");
+  unsigned rows = 0;
+  for (std::string line; std::getline(page, line);) {
+    for (const Options::Knob& knob : Options::kKnobs) {
+      if (line.rfind("| `" + std::string(knob.variable) + "` |", 0) != 0) continue;
+      ++rows;
+      const bool live = knob.live != hz::Setting::kStartOnly;
+      EXPECT_NE(std::string::npos, line.find(live ? " | live | " : " | start | ")) << line;
+    }
+  }
+  EXPECT_EQ(std::size(Options::kKnobs), rows);
+}
+
+TEST_F(OptionsTest, TheHeapProfileHasAnIntervalOrIsOff) {
+  EXPECT_EQ(0u, Read().heap_profile);
+  EXPECT_EQ(512 * hz::kKiB, Read("HZ_PROFILE_HEAP", "1").heap_profile);
+  EXPECT_EQ(64 * hz::kKiB, Read("HZ_PROFILE_HEAP", "64K").heap_profile);
+  EXPECT_EQ(hz::kGiB, Read("HZ_PROFILE_HEAP", "1G").heap_profile);
+  EXPECT_EQ(2u, Read("HZ_PROFILE_HEAP", "2").heap_profile);
+  EXPECT_EQ(0u, Read("HZ_PROFILE_HEAP", "0").heap_profile);
+  EXPECT_EQ("", said_);
+  for (const char* wrong : {"", "2G", "-1", "yes", "1.5"}) {
+    EXPECT_EQ(0u, Read("HZ_PROFILE_HEAP", wrong).heap_profile);
+    EXPECT_EQ(
+        std::string("hz: warning: HZ_PROFILE_HEAP=") + wrong + " not understood; accepted: 0, 1, 2 to 1G\n",
+        said_);
+  }
+}
+
+TEST_F(OptionsTest, AFileAsksForAHeapProfileUnlessThatIsSaid) {
+  EXPECT_EQ(512 * hz::kKiB, Read("HZ_PROFILE_HEAP_FILE", "/tmp/a.%p").heap_profile);
+  EXPECT_EQ(0u, Read("HZ_PROFILE_HEAP", "0").heap_profile);
+}
+
+TEST_F(OptionsTest, AnUnknownVariableWithALongNameLeavesRoomForTheList) {
+  const std::string name = "HZ_" + std::string(300, 'X');
+  Read(name.c_str(), std::string(300, 'v').c_str());
+  SetVariable(name.c_str(), nullptr);
+  EXPECT_NE(std::string::npos, said_.find(" HZ_OPTIONS\n")) << said_;
 }
 
 TEST_F(OptionsTest, EveryKnobIsExplained) {

@@ -19,8 +19,10 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
                                  void* slot, const typename F::Bundle& bundle, unsigned n,
                                  typename F::List list, typename F::Store& store) {
   { F::kInBand } -> std::convertible_to<bool>;  // it writes into free slots
-  { F::kAnyBin } -> std::convertible_to<bool>;  // bin 0 and kHugeBin may be asked, too, and admit nothing
-  { F::most(bin) } -> std::same_as<unsigned>;   // that a bin can hold at all
+  {
+    F::kAnyBin
+    } -> std::convertible_to<bool>;  // bin 0, kHugeBin, kHeapBin may be asked, too, and admit nothing
+  { F::most(bin) } -> std::same_as<unsigned>;             // that a bin can hold at all
   { F::join(thread, store) } -> std::same_as<void>;       // once; before it, everything is refused
   { F::pop(thread, bin) } -> std::same_as<void*>;         // hot; nullptr when the bin is empty
   { F::admit(thread, bin, slot) } -> std::same_as<bool>;  // hot; true: a put must follow, false: a turn_away

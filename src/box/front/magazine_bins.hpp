@@ -58,7 +58,7 @@ struct MagazineBins {
     void* entries[short_entries<typename Line::Policy>()];
   };
 
-  static constexpr unsigned kRows = kBins + 1;       // of 0 and of kHugeBin nothing is admitted
+  static constexpr unsigned kRows = kHeapBin + 1;    // of 0, kHugeBin and kHeapBin nothing is admitted
   static constexpr std::int32_t kClosed = -1 << 30;  // no room, however many threads meet there
 
   struct PerThread {

@@ -14,12 +14,13 @@ namespace hz {
 
 enum class Fault : unsigned {
   kNone = 0,
-  kForeign = 1,        // E01: not an address of this heap
-  kNotAllocated = 2,   // E02: in the arena, but nothing was handed out there
-  kDoubleFree = 3,     // E03
-  kInterior = 4,       // E04: not the start of a slot
-  kSizeMismatch = 5,   // E05: never fatal
-  kWriteAfterFree = 6  // E06: a free slot was written to
+  kForeign = 1,         // E01: not an address of this heap
+  kNotAllocated = 2,    // E02: in the arena, but nothing was handed out there
+  kDoubleFree = 3,      // E03
+  kInterior = 4,        // E04: not the start of a slot
+  kSizeMismatch = 5,    // E05: never fatal
+  kWriteAfterFree = 6,  // E06: a free slot was written to
+  kNoHeap = 7           // E07: a first-class heap that has ended, or never was
 };
 
 static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");

@@ -17,6 +17,7 @@ const char* name(Fault fault) {
     case Fault::kInterior: return "E04 interior-pointer";
     case Fault::kSizeMismatch: return "E05 size-mismatch";
     case Fault::kWriteAfterFree: return "E06 write-after-free";
+    case Fault::kNoHeap: return "E07 no-heap";
     case Fault::kNone: break;
   }
   return "E00 none";

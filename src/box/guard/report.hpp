@@ -14,6 +14,9 @@ struct FaultReport {
   enum class OnInvalid { kAbort, kReport };
   static inline constinit std::atomic<OnInvalid> on_invalid{OnInvalid::kAbort};
 
+  static void set_on_invalid(bool report_only) {
+    on_invalid.store(report_only ? OnInvalid::kReport : OnInvalid::kAbort, std::memory_order_relaxed);
+  }
   static bool is_fatal(Fault fault) {
     return fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
   }

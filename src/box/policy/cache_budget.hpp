@@ -60,7 +60,10 @@ struct CacheBudget {
     t.seen[bin] = fingerprint;
     return same;
   }
-  static bool is_over(const PerThread&, const Allowance&, std::size_t) { return false; }
+  // The user may say less than the bins have come to.
+  static bool is_over(const PerThread&, const Allowance& a, std::size_t bytes) {
+    return a.asked != 0 && bytes > a.asked;
+  }
 
   static unsigned purger_rest(unsigned usual, std::uint64_t) { return usual; }
 };

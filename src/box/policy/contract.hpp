@@ -23,7 +23,7 @@ struct BandBytes {
 enum class Learning : std::uint8_t { kFrozen, kObserve, kLearn };
 
 // CAP: what a policy that learns may do at most, and from when on. Each can be set: HZ_LEARN_CLASSES and so
-// on.
+// on, also later.
 struct Cap {
   unsigned classes = kSpares;      // spare classes that it may deal out
   std::size_t cache = 256 * kKiB;  // bytes that a calm thread may cache in any case
@@ -92,6 +92,8 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   // What happens at the boundary is told, by any thread, while the policy watches.
   // Once, when the heap opens; on so many processors
   { P::set_learning(learning, cap, capacity) } -> std::same_as<void>;
+  { P::cap() } -> std::same_as<Cap>;
+  { P::change(cap, cap) } -> std::same_as<void>;  // at any time: what differs between these two
   { P::watches() } -> std::same_as<bool>;
   // So many slots, by a thread that missed one for that size
   { P::refilled(seen, size, capacity) } -> std::same_as<void>;

@@ -24,7 +24,7 @@ struct Learned : Rules {
     return a.asked != 0 || usual < most ? usual : most;
   }
   static bool is_over(const PerThread& t, const Allowance& a, std::size_t bytes) {
-    return a.asked == 0 && bytes > limit(t);
+    return a.asked != 0 ? Rules::is_over(t, a, bytes) : bytes > limit(t);
   }
 
   // What it decided for the process.
@@ -41,10 +41,33 @@ struct Learned : Rules {
 
   // Once, when the heap opens.
   static void set_learning(Learning learning, const Cap& bounds, unsigned processors) {
-    cap = bounds;
     tempo.set(bounds.busy, processors);
+    caps.classes.set(bounds.classes);
+    caps.cache.set(bounds.cache);
+    caps.retain.set(bounds.retain);
+    caps.looks.set(bounds.looks);
+    caps.busy.set(bounds.busy);
+    caps.purger.set(bounds.purger);
     observes.set(learning != Learning::kFrozen);
     learns.set(learning == Learning::kLearn);
+  }
+  static Cap cap() {
+    return {.classes = caps.classes.get(),
+            .cache = caps.cache.get(),
+            .retain = caps.retain.get(),
+            .looks = caps.looks.get(),
+            .busy = caps.busy.get(),
+            .purger = caps.purger.get()};
+  }
+  static void change(const Cap& from, const Cap& to) {
+    if (to.classes != from.classes) caps.classes.set(to.classes);
+    if (to.cache != from.cache) caps.cache.set(to.cache);
+    if (to.retain != from.retain) caps.retain.set(to.retain);
+    if (to.looks != from.looks) caps.looks.set(to.looks);
+    if (to.purger != from.purger) caps.purger.set(to.purger);
+    if (to.busy == from.busy) return;
+    caps.busy.set(to.busy);
+    tempo.set_busy(to.busy);
   }
   HZ_INLINE static bool watches() { return HZ_UNLIKELY(observes.get()); }
 
@@ -56,7 +79,7 @@ struct Learned : Rules {
   static void span_acquired(Bin bin) {
     if (!watch.acquired(bin) || !learns.get()) return;
     const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
-    if (choice.size == 0 || classes.dealt() >= cap.classes || !classes.deal(choice.size))
+    if (choice.size == 0 || classes.dealt() >= caps.classes.get() || !classes.deal(choice.size))
       watch.forget_half(bin);
   }
   static void span_retired(Bin bin) { watch.retired(bin); }
@@ -70,16 +93,17 @@ struct Learned : Rules {
     if (process.tight.exchange(is_tight, std::memory_order_relaxed) != is_tight)
       process.turns.fetch_add(1, std::memory_order_relaxed);
     if (!is_tight) return {};
-    return {.percent = cap.retain, .floor = kTightFloor, .follows = false};
+    return {.percent = caps.retain.get(), .floor = kTightFloor, .follows = false};
   }
   static unsigned purger_rest(unsigned usual, std::uint64_t spent) {
     const unsigned frozen = Rules::purger_rest(usual, spent);
-    if (!learns.get() || cap.purger == 0) return frozen;
-    const std::uint64_t least = spent * Tempo::kAll / cap.purger / 1000;
+    const unsigned share = caps.purger.get();
+    if (!learns.get() || share == 0) return frozen;
+    const std::uint64_t least = spent * Tempo::kAll / share / 1000;
     const std::uint64_t most = std::uint64_t{kMostRests} * frozen;
     return least <= frozen ? frozen : static_cast<unsigned>(least < most ? least : most);
   }
-  static unsigned looks() { return process.tight.load(std::memory_order_relaxed) ? cap.looks : 0; }
+  static unsigned looks() { return process.tight.load(std::memory_order_relaxed) ? caps.looks.get() : 0; }
 
   // Whoever comes while somebody else is at it goes on: the next window is near.
   static void holds(std::uint64_t now, const Held& held) {
@@ -144,14 +168,19 @@ struct Learned : Rules {
     return spent.share() + static_cast<unsigned>(idle) / kBytesForTime;
   }
   static std::size_t limit(const PerThread& t) {
-    if (small.get()) return cap.cache;
+    if (small.get()) return caps.cache.get();
     if (!learns.get() || t.tempo.halvings == 0) return ~std::size_t{0};
-    return cap.cache << (Tempo::kMostHalvings - t.tempo.halvings);
+    return caps.cache.get() << (Tempo::kMostHalvings - t.tempo.halvings);
   }
 
   static inline constinit OnceWord<bool> observes{false}, learns{false};
   static inline constinit OnceWord<bool> small{false};  // by the user or a profile
-  static inline constinit Cap cap;                      // written once
+  // Cap, of which each can be set later.
+  struct Caps {
+    OnceWord<unsigned> classes, retain, looks, busy, purger;
+    OnceWord<std::size_t> cache;
+  };
+  static inline constinit Caps caps;
   static inline constinit SizeWatch watch;
   static inline constinit Tempo tempo;
   static inline constinit std::atomic<bool> taken{false};

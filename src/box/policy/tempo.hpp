@@ -69,9 +69,10 @@ class Tempo {
 
   // Once, before the first crossing.
   void set(unsigned busy_share, unsigned processors) {
-    busy_.set(busy_share);
+    set_busy(busy_share);
     processors_.set(processors == 0 ? 1 : processors);
   }
+  void set_busy(unsigned busy_share) { busy_.set(busy_share); }
 
   static bool is_timed(Thread& t) {
     if (t.passed++ < t.skips) return false;

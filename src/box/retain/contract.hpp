@@ -29,7 +29,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
                                   typename R::PerThread& t, const typename R::PerThread& own,
                                   std::size_t bytes, unsigned sharers, bool yes,
                                   const RetainSettings& settings) {
-  { R::set(g, settings) } -> std::same_as<void>;
+  { R::set(g, settings) } -> std::same_as<void>;  // when the heap opens, and at any time later
+  { R::settings(seen) } -> std::same_as<RetainSettings>;
   // By the policy, at any time: no more per cent, no larger floor; and whether slots may wait for as much as
   // there recently was
   { R::bound(g, sharers, bytes, yes) } -> std::same_as<void>;

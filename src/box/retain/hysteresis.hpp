@@ -179,6 +179,11 @@ struct BasicHysteresis : Footprint {
     g.floor.store(s.floor, std::memory_order_relaxed);
     g.alone_floor.store(s.floor, std::memory_order_relaxed);
   }
+  static RetainSettings settings(const Global& g) {
+    const std::atomic<std::size_t>& floor = has_purger(g) ? g.floor : g.alone_floor;
+    return {.percent = g.percent.load(std::memory_order_relaxed),
+            .floor = floor.load(std::memory_order_relaxed)};
+  }
 
   static void bound(Global& g, unsigned percent, std::size_t floor, bool follows) {
     if (g.most_percent.load(std::memory_order_relaxed) == percent &&

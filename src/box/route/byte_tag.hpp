@@ -17,7 +17,7 @@ struct ByteTag : FlatTable<kGranuleShift, std::uint8_t> {
   static constexpr bool kOwned = false;
   static constexpr unsigned kMostOwners = 0;
   static constexpr bool kByPages = false;
-  static_assert(kHugeBin < 256);
+  static_assert(kHeapBin < 256);
 
   struct PerThread {};
 

@@ -60,7 +60,7 @@ struct OwnerAndBin {
 
   static constexpr bool kOwned = true;
   static constexpr unsigned kBinBits = 8;
-  static_assert(kHugeBin < (1U << kBinBits));
+  static_assert(kHeapBin < (1U << kBinBits));
 
   // That a tag of so many bits can name: owner + 1 is not 0 and fits.
   static constexpr unsigned most_owners(unsigned tag_bits) {

@@ -80,6 +80,10 @@ struct Arena {
     const os::Guarded hold(g.lock);
     g.limits.set(soft, hard);
   }
+  static Limits limits(Global& g) {
+    const os::Guarded hold(g.lock);
+    return g.limits.now();
+  }
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     const os::Guarded hold(g.lock);
     const std::size_t bias = g.plan.base() >> kGranuleShift;
@@ -101,6 +105,7 @@ struct Arena {
   }
   static void release(Global& g, std::uintptr_t start, bool fresh) {
     const os::Guarded hold(g.lock);
+    g.runs.drop(row_of(g, start));
     give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
   }
   static bool claim(Global& g, std::uintptr_t start, bool claimed) {
@@ -110,6 +115,27 @@ struct Arena {
       return false;
     g.runs.rows[row].claimed = claimed;
     return true;
+  }
+  static void hold(Global& g, std::uintptr_t start, unsigned holder, std::uintptr_t beside) {
+    const os::Guarded hold(g.lock);
+    g.runs.hold(row_of(g, start), holder, beside == 0 ? 0 : row_of(g, beside));
+  }
+  static void join(Global& g, std::uintptr_t start, std::uintptr_t beside) {
+    const os::Guarded hold(g.lock);
+    const unsigned holder = g.runs.holder(row_of(g, beside));
+    if (holder != 0) g.runs.hold(row_of(g, start), holder, row_of(g, beside));
+  }
+  static void drop(Global& g, std::uintptr_t start) {
+    const os::Guarded hold(g.lock);
+    g.runs.drop(row_of(g, start));
+  }
+  static unsigned holder(Global& g, std::uintptr_t start) {
+    const os::Guarded hold(g.lock);
+    return g.runs.holder(row_of(g, start));
+  }
+  static std::uintptr_t next_held(Global& g, std::uintptr_t start) {
+    const os::Guarded hold(g.lock);
+    return g.plan.at(g.runs.next_held(row_of(g, start)));
   }
   static bool resize(Global& g, std::uintptr_t start, std::size_t granules) {
     const os::Guarded hold(g.lock);

@@ -27,6 +27,10 @@ struct MemoryLimit {
   bool given = false;
 };
 
+struct Limits {
+  MemoryLimit soft, hard;
+};
+
 struct Demand {
   bool force = false;          // caches were returned: only the hard limit may refuse now
   std::size_t instead_of = 0;  // granules that go back to the system as soon as the new ones are there
@@ -46,7 +50,8 @@ template <class S>
 concept SourceContract = requires(typename S::Global& g, const typename S::Global& seen, std::uintptr_t at,
                                   std::size_t bytes, std::size_t granules, std::size_t alignment, bool fresh,
                                   Demand demand, MemoryLimit soft, MemoryLimit hard, const TableShape* shapes,
-                                  unsigned table, unsigned milliseconds, void (*told)(std::size_t)) {
+                                  unsigned table, unsigned milliseconds, unsigned holder,
+                                  void (*told)(std::size_t)) {
   { S::kMostTables } -> std::convertible_to<unsigned>;
   // So many tables, which stand side by side but for the first
   { S::open(g, shapes, table) } -> std::same_as<bool>;
@@ -56,13 +61,22 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   // Of the addresses from base on, how many the first table can be asked about: now, and each time that it is
   // more, before a run lies there. Rows of other tables can be touched where runs are.
   { S::tell(g, told) } -> std::same_as<void>;
-  { S::limit(g, soft, hard) } -> std::same_as<void>;  // before the first run; without it there is no limit
+  // Before the first run, or there is no limit; and at any time later: what is not given stays
+  { S::limit(g, soft, hard) } -> std::same_as<void>;
+  { S::limits(g) } -> std::same_as<Limits>;  // in bytes
   // Alignment in granules. Refused past a limit; with `force`, only past the hard one.
   { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
   // Of those who want to release the run that starts there, one may. Not fresh: it does not after all.
   { S::claim(g, at, fresh) } -> std::same_as<bool>;
   { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already
   { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
+  // The run at `at` gets a holder, a number that is not 0, and stands beside another one of that holder, or
+  // alone (0); the same, beside one that may have none; it has none any more, as after its release.
+  { S::hold(g, at, holder, at) } -> std::same_as<void>;
+  { S::join(g, at, at) } -> std::same_as<void>;
+  { S::drop(g, at) } -> std::same_as<void>;
+  { S::holder(g, at) } -> std::same_as<unsigned>;           // 0: none
+  { S::next_held(g, at) } -> std::same_as<std::uintptr_t>;  // in the ring of those of its holder
   // Within a run in use: pages that came from elsewhere begin or end
   { S::note_mapping_boundary(g, at) } -> std::same_as<void>;
   { S::in_pieces(g, at) } -> std::same_as<bool>;  // there is such a boundary

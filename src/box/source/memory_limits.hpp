@@ -36,6 +36,8 @@ struct MemoryLimits {
   std::size_t soft = kNone, hard = kNone;
   std::size_t lowest = 0;
   MemoryLimit asked_soft, asked_hard;
+  bool known = false;  // what follows
+  std::size_t memory = 0, usual_soft = kNone;
   // What a thread may cache at most so that the container is not filled with caches. Read without the lock.
   std::atomic<std::size_t> thread_share{kNone};
 
@@ -44,25 +46,12 @@ struct MemoryLimits {
                             {"limit.hard", offsetof(MemoryLimits, hard), sizeof(std::size_t)}};
   }
 
-  void set(MemoryLimit soft_limit, MemoryLimit hard_limit) {
-    asked_soft = soft_limit;
-    asked_hard = hard_limit;
-    compute(os::container(""), os::memory_bytes());
-  }
+  // When the heap opens, and whenever one is set later; what is not given stays as it was.
+  void set(MemoryLimit soft_limit, MemoryLimit hard_limit);
+  Limits now() const { return {told(soft), told(hard)}; }
 
   // Limits in bytes, from what was asked for and what there is.
-  void compute(const os::Container& container, std::size_t physical) {
-    const std::size_t memory = container.memory != 0 ? container.memory : physical;
-    hard = bytes_of(asked_hard, memory);
-    soft = bytes_of(asked_soft, memory);
-    if (!asked_soft.given) soft = default_soft(container);
-    if (soft > hard) soft = hard;
-    if (container.memory != 0) {
-      const std::size_t cpus = cpus_of(container);
-      const std::size_t share = container.memory / kThreadShare / (cpus == 0 ? 1 : cpus);
-      thread_share.store(share > kLeastThreadShare ? share : kLeastThreadShare, std::memory_order_relaxed);
-    }
-  }
+  void compute(const os::Container& container, std::size_t physical);
 
   // Whether caches have to be returned before the heap has `next` bytes.
   bool recall_due(std::size_t next) const {
@@ -75,19 +64,9 @@ struct MemoryLimits {
   }
 
  private:
-  static std::size_t bytes_of(const MemoryLimit& limit, std::size_t memory) {
-    if (limit.percent == 0) return limit.bytes == 0 ? kNone : limit.bytes;
-    return memory == 0 ? kNone : memory / 100 * limit.percent;
-  }
-  static std::size_t default_soft(const os::Container& container) {
-    std::size_t memory = container.memory;
-    if (container.memory_high != 0 && (memory == 0 || container.memory_high < memory))
-      memory = container.memory_high;
-    return memory == 0 ? kNone : memory / 100 * kDefaultSoftPercent;
-  }
-  static std::size_t cpus_of(const os::Container& container) {
-    const unsigned usable = os::usable_cpus();
-    return container.cpus != 0 && (usable == 0 || container.cpus < usable) ? container.cpus : usable;
+  void apply();
+  static MemoryLimit told(std::size_t bytes) {
+    return {.bytes = bytes == kNone ? 0 : bytes, .percent = 0, .given = true};
   }
 };
 

@@ -16,12 +16,12 @@ struct RunTable {
   struct Row {
     std::uint32_t length;          // first row of every run, last row of free ones
     std::uint32_t head;            // rows of runs in use (the first kLabelledRows): the first one
-    std::uint32_t next, previous;  // first row of free runs
-    std::uint32_t dirty;           // first row of free runs: how many granules are
-    State state;                   // first and last row of every run
-    bool boundary;                 // rows of runs in use: a mapping begins here that is not the arena's
-    bool is_dirty;                 // free rows
-    bool claimed;                  // first row of a run in use: somebody is freeing it
+    std::uint32_t next, previous;  // first row of free runs; of held ones: a ring of those of one holder
+    std::uint32_t dirty;  // first row of free runs: how many granules are; of runs in use: its holder
+    State state;          // first and last row of every run
+    bool boundary;        // rows of runs in use: a mapping begins here that is not the arena's
+    bool is_dirty;        // free rows
+    bool claimed;         // first row of a run in use: somebody is freeing it
   };
   struct List {
     std::uint32_t first = 0, last = 0;
@@ -75,6 +75,7 @@ struct RunTable {
     remove(row);
     const std::size_t dirty = rows[row].dirty;
     mark_used(row, length);
+    rows[row].dirty = 0;
     return dirty;
   }
 
@@ -87,6 +88,26 @@ struct RunTable {
     rows[row + length - 1].state = State::kUsed;
     rows[row].claimed = false;
     rows[row].length = static_cast<std::uint32_t>(length);
+  }
+
+  // Runs in use may have a holder, a number that is not 0; those of one holder are a ring. A run becomes one
+  // of its own, or the next of `beside`, which has the same holder. The way forward is whole at any moment: a
+  // child that was made meanwhile may find the way back cut.
+  void hold(std::uint32_t row, std::uint32_t holder, std::uint32_t beside) {
+    if (beside == 0) beside = rows[row].next = row;
+    rows[row].dirty = holder;
+    rows[row].next = rows[beside].next;
+    rows[row].previous = beside;
+    rows[beside].next = row;
+    rows[rows[row].next].previous = row;
+  }
+  std::uint32_t holder(std::uint32_t row) const { return rows[row].dirty; }
+  std::uint32_t next_held(std::uint32_t row) const { return rows[row].next; }
+  void drop(std::uint32_t row) {
+    if (rows[row].dirty == 0) return;
+    rows[row].dirty = 0;
+    rows[rows[row].next].previous = rows[row].previous;
+    rows[rows[row].previous].next = rows[row].next;
   }
 
   // First row of the run in use around `row`, which was used once; 0 if there is none (or `row` lies far
@@ -135,7 +156,7 @@ struct RunTable {
   void lose(std::size_t row) {
     if (rows[row].state != State::kFree) return;
     rows[row].state = State::kUsed;
-    rows[row].head = 0;
+    rows[row].head = rows[row].dirty = 0;
   }
 
   // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.

@@ -10,12 +10,15 @@
 #include <cstring>
 
 #include "box/guard/report.hpp"
+#include "heap/control.hpp"
 #include "heap/of_line.hpp"
 #include "heap/one_lock/regions.hpp"
 #include "heap/stats_line.hpp"
 
 namespace hz::one_lock {
 
+template <class Line>
+struct Heaps;
 template <class Line>
 struct Library;
 template <class Line>
@@ -38,6 +41,9 @@ struct Heap {
   static void* aligned(std::size_t alignment, std::size_t size) {
     bool zeroed = false;
     return allocate(aligned_bin(size == 0 ? 1 : size, alignment), size, alignment, zeroed);
+  }
+  static void* aligned_beside(const void*, std::size_t alignment, std::size_t size) {
+    return aligned(alignment, size);
   }
   static void* calloc(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
@@ -124,13 +130,13 @@ struct Heap {
     return Regions::route(at);
   }
   static bool trim(std::size_t pad) {
-    if (!is_open.load(std::memory_order_acquire)) return false;  // acquire: pairs with read_options()
     Hold hold;
     Regions::end_empty_spans();
     return Regions::purge(hold, pad);
   }
 
  private:
+  friend struct Heaps<Line>;
   friend struct Library<Line>;
   friend struct LayoutOf<Line>;
 
@@ -204,28 +210,38 @@ struct Heap {
 
   // --- start
 
-  // What the user says is read once, by whoever comes first.
+  // What the user says is read once, by whoever comes first; whoever comes first in the child of a fork may
+  // have to start control's thread again.
   HZ_COLD static void open() {
-    if (read_options()) os::set_fork_hooks(&Regions::before_fork, &Regions::after_fork, &Regions::after_fork);
+    if (read_options()) os::set_fork_hooks(&Regions::before_fork, &Regions::after_fork, &in_child);
+    if (HZ_UNLIKELY(Control::is_missing()) && !Regions::mine().forking) Control::start();
+  }
+  static void in_child() {
+    opening.reset();
+    Regions::after_fork();
+    Control::begin_process();
+    if (Control::is_missing()) is_open.store(false, std::memory_order_relaxed);
   }
   // Whether this is the first time.
   static bool read_options() {
     const os::Guarded once(opening);
     if (is_open.load(std::memory_order_relaxed)) return false;
+    if (was_open) return is_open.store(true, std::memory_order_relaxed), false;
+    was_open = true;
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
     os::Lock::know_processors(os::usable_cpus());
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
-    if (options.report_only)
-      FaultReport::on_invalid.store(FaultReport::OnInvalid::kReport, std::memory_order_relaxed);
-    if (const Preset* preset = preset_among(Line::kPresets, options.preset)) {
+    FaultReport::set_on_invalid(options.report_only);
+    const Preset* const preset = preset_among(Line::kPresets, options.preset);
+    if (preset != nullptr) {
       retain = preset->retain;
       floor = preset->floor;
-    } else if (options.preset[0] != 0) {
-      options.warn_of_preset(Line::kName);
     }
+    options.warn_of_lacks(Line::kName, preset);
     if (options.retain != 0) retain = options.retain;
+    if (options.retain_floor != RetainSettings::kUsual) floor = options.retain_floor;
     Regions::open(options.limit_soft, options.limit_hard);
     is_open.store(true, std::memory_order_release);  // pairs with allocate()
     return true;
@@ -249,9 +265,32 @@ struct Heap {
 
   static inline constinit os::Lock opening;
   static inline constinit std::atomic<bool> is_open{false};
+  static inline constinit bool was_open = false;  // in the process that this one is a fork of
   static inline constinit Options options;
   static inline constinit std::size_t retain = Line::kRetain, floor = Line::kFloor;
   static inline constinit Counts counts = {};
+};
+
+// There are no first-class heaps, so no handle is one of a heap.
+template <class Line>
+struct Heaps {
+  static HeapHandle begin() {
+    errno = ENOSYS;
+    return 0;
+  }
+  static void* malloc(HeapHandle handle, std::size_t) { return refuse(handle); }
+  static void* allocate(HeapHandle handle, std::size_t, std::size_t) { return refuse(handle); }
+  static void* zeroed(HeapHandle handle, std::size_t, std::size_t) { return refuse(handle); }
+  static void* realloc(HeapHandle handle, const void*, std::size_t) { return refuse(handle); }
+  static void destroy(HeapHandle handle) { refuse(handle); }
+  static void remove(HeapHandle handle) { refuse(handle); }
+
+ private:
+  static void* refuse(HeapHandle handle) {
+    Heap<Line>::report(Fault::kNoHeap, pointer(handle), 0);
+    errno = EINVAL;
+    return nullptr;
+  }
 };
 
 // What the library does beside allocating.
@@ -274,6 +313,8 @@ struct Library {
   }
 
   static bool write_profile() { return false; }  // it has no policy
+  // Every free would have to ask whether its block is a sample.
+  static bool write_heap_profile(const char*) { return false; }
 
   static hz_stats_t stats() {
     const Hold hold;
@@ -288,6 +329,51 @@ struct Library {
   static void set_floor(std::size_t bytes) {
     const Hold hold;
     H::floor = bytes;
+  }
+
+  // --- for Control
+
+  static Options settings() {
+    H::open();
+    Options now = H::options;
+    now.report_only =
+        FaultReport::on_invalid.load(std::memory_order_relaxed) == FaultReport::OnInvalid::kReport;
+    const Hold hold;
+    now.retain = H::retain;
+    now.retain_floor = H::floor;
+    const Limits limits = Regions::limits.now();
+    now.limit_soft = limits.soft;
+    now.limit_hard = limits.hard;
+    return now;
+  }
+  static const char* lacks(Setting setting) {
+    return setting == Setting::kThreadCache ? "no thread of this line caches anything"
+           : setting == Setting::kLearning  ? "this line has no policy"
+                                            : nullptr;
+  }
+  static void change(Setting setting, const Options&, const Options& wanted) {
+    if (setting == Setting::kOnInvalid) return FaultReport::set_on_invalid(wanted.report_only);
+    const Hold hold;
+    if (setting == Setting::kRetain) H::retain = wanted.retain;
+    if (setting == Setting::kRetainFloor) H::floor = wanted.retain_floor;
+    if (setting == Setting::kLimitSoft) Regions::limits.set(wanted.limit_soft, {});
+    if (setting == Setting::kLimitHard) Regions::limits.set({}, wanted.limit_hard);
+  }
+  static Outcome act(Action action) {
+    switch (action) {
+      case Action::kTrim: return {0, H::trim(0) ? "1" : "0"};
+      case Action::kPurge: {
+        Hold hold;
+        return {0, Regions::purge(hold, 0) ? "1" : "0"};
+      }
+      case Action::kWriteStats: print_last(); return {0, "1"};
+      case Action::kWriteProfile: break;
+    }
+    return {ENOTSUP, "this line has no policy"};
+  }
+  static void begin_thread() {}
+  static os::LongMessage& compose(os::LongMessage& message) {
+    return compose_stats(message, Line::kName, stats(), StatsFormat::kText, false);
   }
 
  private:

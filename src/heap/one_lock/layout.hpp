@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/layout.hpp"
+#include "heap/heap_profile.hpp"
 #include "heap/one_lock/heap.hpp"
 
 namespace hz::one_lock {
@@ -25,6 +26,7 @@ struct LayoutOf {
     layout.part[kEnded] = &Regions::ended;
     layout.part[kLimits] = &Regions::limits;
     layout.part[kTable] = &Regions::leaves;
+    layout.part[kProfile] = &HeapProfile::state;
     return layout;
   }
 
@@ -45,9 +47,11 @@ struct LayoutOf {
     kEnded,
     kLimits,
     kTable,
-    kOneRegion  // a pattern
+    kProfile,
+    kOneRegion,  // a pattern, as is the next
+    kSite
   };
-  static_assert(kOneRegion < Layout::kMostParts);
+  static_assert(kSite < Layout::kMostParts);
 
   static constexpr auto one(layout::Part part, const char* name, std::size_t bytes) {
     return layout::placed(layout::Words<1>{Word(name, 0, bytes)}, part, 0);
@@ -87,7 +91,7 @@ struct LayoutOf {
       one(kEnded, "event.spans_retired", sizeof(std::uint64_t)),
       layout::placed(MemoryLimits::words(), kLimits, 0),
       layout::placed(layout::Words<1>{Word("table.leaves", 0, sizeof(void*), Regions::kLeaves)}, kTable, 0),
-      layout::placed(kOfRegion, kOneRegion, 0));
+      layout::placed(kOfRegion, kOneRegion, 0), HeapProfile::words(kProfile, kSite));
 };
 
 }  // namespace hz::one_lock

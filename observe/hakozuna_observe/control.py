@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a running process about its knobs, and sets them: `hz ctl`.
+
+The process listens on an abstract Unix socket, if it was started with HZ_CONTROL=1 (src/os/linux_control.cpp). One line
+goes in, and a text comes out, whose last line is an error of errno, or 0. Who answers is known by what the kernel says
+of the other end, so that nobody answers for another process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import struct
+import sys
+from dataclasses import asdict, dataclass
+
+from hakozuna_observe import layout
+from hakozuna_observe.process import Process, UnseenError
+
+REFUSED, FORBIDDEN = 2, 3  # what `hz ctl` exits with
+_PATIENCE = 5.0  # seconds
+_MOST_BYTES = 1 << 20
+_PEER = struct.Struct("3i")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A row of the list. `when` it can be set: live, start, action, or none, where the line has nothing of it."""
+
+    key: str
+    when: str
+    accepted: str
+    value: str  # of an action: what it does
+
+
+def _number_there(process: Process) -> int:
+    """The process's own number, in its innermost namespace."""
+    for row in process.text("status").splitlines():
+        if row.startswith("NSpid:"):
+            return int(row.split()[-1])
+    return process.pid
+
+
+def _connected(process: Process) -> socket.socket:
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    end.settimeout(_PATIENCE)
+    try:
+        end.connect(f"\0hakozuna.{_number_there(process)}")
+    except (ConnectionRefusedError, FileNotFoundError):
+        end.close()
+        raise _no_socket(process) from None
+    pid, _, _ = _PEER.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    if pid != process.pid:
+        end.close()
+        raise UnseenError(f"the socket of that name is not process {process.pid}'s, but that of process {pid}")
+    return end
+
+
+def _no_socket(process: Process) -> UnseenError:
+    """Why there is none; as far as may be seen."""
+    if not process.is_the_same():
+        return UnseenError(f"process {process.pid} has ended")
+    why = "it needs HZ_CONTROL=1 when it starts, and has to be in this network namespace"
+    try:
+        layout.find(process)
+    except UnseenError as unseen:
+        if unseen.code == layout.NOT_SERVED:
+            return unseen
+    return UnseenError(f"process {process.pid} does not permit control: {why}", FORBIDDEN)
+
+
+def _whole(end: socket.socket) -> bytes:
+    text = b""
+    with contextlib.suppress(ConnectionResetError):  # it did not want to read all that it was sent
+        while len(text) < _MOST_BYTES and (part := end.recv(65536)):
+            text += part
+    return text
+
+
+def ask(pid: int, line: str) -> str:
+    """What the process answers; `UnseenError` if it refuses, or nobody answers."""
+    if "\n" in line:
+        raise UnseenError("a key or a value has no end of a line in it", REFUSED)
+    process = Process(pid)
+    try:
+        with _connected(process) as end:
+            with contextlib.suppress(BrokenPipeError):  # it has said why, or ended
+                end.sendall(line.encode(errors="surrogateescape") + b"\n")
+            answer = _whole(end)
+    except TimeoutError:
+        raise UnseenError(f"process {pid} does not answer") from None
+    except OSError as error:
+        raise UnseenError(f"process {pid} does not answer: {error.strerror}") from None
+    text, _, code = answer.decode(errors="replace").rstrip("\n").rpartition("\n")
+    if not code.isdigit():
+        raise UnseenError(f"process {pid} has ended, or its answer is damaged")
+    if code != "0":
+        raise UnseenError(text, FORBIDDEN if int(code) == errno.EACCES else REFUSED)
+    return text
+
+
+def keys(pid: int) -> list[Key]:
+    """All that it can be asked for."""
+    rows = [row.split("\t") for row in ask(pid, "get list").splitlines() if row]
+    if any(len(row) != 4 for row in rows):
+        raise UnseenError(f"process {pid}: this hz does not understand its list")
+    return [Key(*row) for row in rows]
+
+
+def as_json(rows: list[Key]) -> dict[str, dict[str, str]]:
+    """By key."""
+    return {one.key: {name: value for name, value in asdict(one).items() if name != "key"} for one in rows}
+
+
+def render(rows: list[Key]) -> str:
+    """For people."""
+    widths = [max(len(word) for word in column) for column in zip(*(_columns(one) for one in rows), strict=True)]
+    lines = []
+    for one in rows:
+        words = [word.ljust(width) for word, width in zip(_columns(one), widths, strict=True)]
+        lines.append("  ".join([*words, one.value if one.when == "action" else one.accepted]).rstrip())
+    return "\n".join(lines)
+
+
+def _columns(one: Key) -> tuple[str, str, str]:
+    return one.key, one.when, "" if one.when == "action" else one.value
+
+
+def supported() -> bool:
+    """Abstract sockets are Linux's."""
+    return sys.platform.startswith("linux")

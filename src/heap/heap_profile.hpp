@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The heap profile: which call stacks the program's memory comes from, known by samples. A block of s bytes
+// is a sample with probability 1 - exp(-s / interval), whatever came before it, and stands for as many blocks
+// as that one is of. Here are the tables of stacks and of samples that live, what they add up to, and the
+// text that is written of them; which allocation is a sample is counted down by the heap (heap/quotas.hpp).
+// Kept with HZ_PROFILE_HEAP alone; called for samples, and when a huge block is freed or asked about: costs a
+// walk along the stack and a lock of its own, which is the last that a thread takes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+#include "base/size_classes.hpp"
+#include "os/lock.hpp"
+
+namespace hz {
+
+// How far a thread, or a heap without threads, is from its next samples. A place with zeroes is a new one.
+struct Countdown {
+  std::uint64_t left[kBins] = {};  // allocations of the class until one is a sample, itself included; 0: not
+                                   // drawn
+  std::uint64_t random = 0;
+};
+
+struct HeapProfile {
+  static constexpr unsigned kMostFrames = 64, kLifetimes = 24;
+  static constexpr std::uint32_t kMostSites = 1U << 14;
+
+  static bool is_on() { return state.interval.load(std::memory_order_relaxed) != 0; }
+  // When the heap opens: from now on there is a profile, or a warning that there is no memory for one.
+  static void open(std::size_t interval);
+  // When the loader has come to constructors: from now on stacks are whole. Before, a stack is the caller
+  // alone. `walking` is the calling thread's, and up while it walks: what is allocated meanwhile is ours.
+  static void at_load(bool& walking);
+  static void in_child();  // a process begins
+
+  // Whether the next allocation, of a class or a huge block of so many bytes, is a sample that there is room
+  // for.
+  static bool is_next(Countdown& countdown, Bin bin, std::size_t bytes, bool walking);
+  static void draw(Countdown& countdown, Bin bin, std::size_t bytes);  // if it is to be
+  static void give_up();  // there was no memory for what was to be a sample
+
+  // One that is no thread's but the caller's, without a lock. `caller`: where the program called us.
+  static void add(const void* block, Bin bin, std::size_t bytes, const void* caller, bool& walking);
+  // The class of a block that is a sample, kHugeBin of a huge one; 0 if it is none.
+  static Bin bin_of(const void* block);
+
+  // A block ends, and nobody else can have its address yet. The same.
+  static Bin end(const void* block);
+
+  struct Live {
+    std::uintptr_t block = 0;  // 0: none
+    std::uint32_t site = 0;
+    std::uint32_t bin = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t since = 0;  // microseconds
+  };
+
+  // False where none is kept, another thread is at it, or it cannot be written. Null: where the user said.
+  // `patience`: milliseconds for the lock, which who interrupted a thread may wait for in vain; 0: endless.
+  static bool write(const char* path, const char* line, unsigned patience);
+
+  static std::size_t metadata_bytes();
+
+  // Words for who looks from outside.
+  struct Site {
+    std::uint32_t state = 0;  // 0: empty, and so are all that follow
+    std::uint32_t depth = 0;
+    // Blocks and bytes that the samples stand for
+    std::uint64_t live_blocks = 0, live_bytes = 0;
+    std::uint64_t peak_blocks = 0, peak_bytes = 0;  // when all live bytes together were the most
+    std::uint64_t allocated_blocks = 0, allocated_bytes = 0;
+    std::uint64_t hash = 0;
+    std::uint64_t samples = 0, freed = 0;               // as they are
+    std::uint64_t live_parts = 0, allocated_parts = 0;  // of blocks, kParts in one
+    std::uint32_t lifetimes[kLifetimes] = {};  // of those that were freed: [2^i, 2^(i+1)) microseconds
+    std::uintptr_t frames[kMostFrames] = {};
+  };
+  struct State {
+    std::atomic<std::uint64_t> interval;
+    Site* sites;
+    std::atomic<std::uint64_t> dropped;  // samples that there was no room for
+  };
+  static inline constinit State state = {};
+
+  static constexpr auto words(layout::Part part, layout::Part pattern) {
+    using Word = layout::Word;
+    constexpr std::size_t kWide = sizeof(std::uint64_t);
+    return layout::joined(
+        layout::placed(layout::Words<3>{Word("profile.interval", offsetof(State, interval), kWide),
+                                        {"profile.sites", offsetof(State, sites), sizeof(void*)},
+                                        {"profile.dropped", offsetof(State, dropped), kWide}},
+                       part, 0),
+        layout::placed(layout::Words<14>{Word("site.bytes", sizeof(Site)),
+                                         {"site.most", kMostSites},
+                                         {"site.state", offsetof(Site, state), sizeof(std::uint32_t)},
+                                         {"site.live_blocks", offsetof(Site, live_blocks), kWide},
+                                         {"site.live_bytes", offsetof(Site, live_bytes), kWide},
+                                         {"site.allocated_blocks", offsetof(Site, allocated_blocks), kWide},
+                                         {"site.allocated_bytes", offsetof(Site, allocated_bytes), kWide},
+                                         {"site.peak_blocks", offsetof(Site, peak_blocks), kWide},
+                                         {"site.peak_bytes", offsetof(Site, peak_bytes), kWide},
+                                         {"site.samples", offsetof(Site, samples), kWide},
+                                         {"site.freed", offsetof(Site, freed), kWide},
+                                         {"site.lifetimes", offsetof(Site, lifetimes), 4, kLifetimes},
+                                         {"site.depth", offsetof(Site, depth), sizeof(std::uint32_t)},
+                                         {"site.frames", offsetof(Site, frames), sizeof(void*), kMostFrames}},
+                       pattern, 0));
+  }
+
+ private:
+  static constexpr unsigned kParts = 1U << 12;
+};
+
+}  // namespace hz

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How samples of the heap profile are chosen, without a word on the hot path. A bin is last in, first out:
+// the malloc that finds it empty stands where its depth has a new minimum, so it is no random one, and which
+// of two calls in turn it is may be the same for ever. So the number of mallocs between two crossings has to
+// be known, whatever is freed meanwhile.
+//
+//   While a profile is kept, malloc takes from bins of its own, the quota, and free puts into the thread's
+//   front as ever. What comes into a quota is counted down as allocated (Countdown), what leaves it for
+//   elsewhere is counted up again:
+//
+//     left[class] allocations of the class, less those that the quota has slots for, until one is a sample
+//     a quota with slots: left >= 1
+//
+//   So the malloc for which the quota ends is the sample, or gets the next quota: what the front has, or,
+//   where that is little, what a refill brings. left is drawn from a geometric distribution each time, so
+//   every allocation is as likely a sample as any other of its class.
+//
+// A sample lies in a run of its own, as a huge block does (heap/huge.hpp): all that is done with it takes the
+// slow path. Called by heap.hpp with the thread's lock held; costs a crossing each time that a quota ends,
+// and a run and a walk along the stack for a sample.
+#pragma once
+
+#include "heap/boundary.hpp"
+#include "heap/huge.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Quotas {
+  using S = State<Line>;
+  using B = Boundary<Line>;
+  using H = Huge<Line>;
+  using Thread = typename S::Thread;
+  using Front = typename Line::Front;
+  using Bundle = typename Front::Bundle;
+
+  // Of a thread that has a countdown, before a slot of the class is taken as ever: a slot of the quota, or a
+  // sample, which is to be added to the profile when no lock is held; nullptr: neither.
+  HZ_SLOW static void* before(Thread& t, Bin bin, bool& zeroed, bool& sample) {
+    if (t.quota != nullptr) {
+      if (void* slot = B::popped(t.quota->front, bin)) return slot;
+    }
+    if (HeapProfile::is_next(*t.countdown, bin, bin_size(bin), S::is_own_work())) {
+      if (void* block = H::allocate(t, bin_size(bin), 1, zeroed, 0, false)) return sample = true, block;
+      HeapProfile::give_up();
+    }
+    HeapProfile::draw(*t.countdown, bin, bin_size(bin));
+    // All that the front has, so that there is an empty bin to refill.
+    if (has_quota(t) && Front::count(t.front, bin) < few(bin)) fill(t, bin);
+    return nullptr;
+  }
+  // Behind it: `slot` is what the caller gets, nullptr if there was no memory.
+  HZ_SLOW static void after(Thread& t, Bin bin, const void* slot) {
+    if (slot == nullptr) {
+      ++t.countdown->left[bin];
+    } else if (has_quota(t) && Front::count(t.quota->front, bin) == 0 && t.countdown->left[bin] != 0) {
+      fill(t, bin);
+    }
+  }
+
+ private:
+  // Slots of a class that a busy thread has in turn between front and quota, so that it does not cross for
+  // each malloc.
+  static constexpr std::size_t kTurning = 64, kTurningBytes = 32 * kKiB;
+  static constexpr unsigned kMost = [] {
+    if constexpr (FrontOfMagazines<Front>) return unsigned{Front::Magazine::kSlots};
+    return 256U;
+  }();
+  static constexpr unsigned kFew = 16;  // what needs no magazine
+
+  // Nobody's states have none, and of one who is not to see its own state every malloc crosses anyway.
+  static bool has_quota(const Thread& t) {
+    return t.quota != nullptr && t.closed == nullptr && t.local.peek() != nullptr;
+  }
+
+  static std::size_t few(Bin bin) {
+    const std::size_t turning = kTurningBytes / bin_size(bin);
+    return (turning < kTurning ? turning : kTurning) / 2;
+  }
+
+  // From the front into the quota, as many as come before the next sample.
+  static void fill(Thread& t, Bin bin) {
+    typename Front::PerThread& to = t.quota->front;
+    std::uint64_t& left = t.countdown->left[bin];
+    unsigned n = Front::count(t.front, bin);
+    if (n > left - 1) n = static_cast<unsigned>(left - 1);
+    if (n > kMost) n = kMost;
+    if (n != 0 && Front::capacity(to, bin) < n) {
+      const unsigned want = n <= kFew ? kFew : kMost, most = Front::most(bin);
+      Front::set_capacity(to, bin, want < most ? want : most);
+    }
+    const unsigned room = Front::capacity(to, bin) - Front::count(to, bin);
+    if (n > room) n = room;
+    if (n == 0) return;
+    const Bundle from = Front::drain(t.front, bin, n);
+    Bundle into = Front::space(to, bin, from.count);
+    if constexpr (Front::kInBand) {
+      into = from;
+    } else {
+      __builtin_memcpy(into.slots, from.slots, from.count * sizeof(void*));
+      into.count = from.count;
+    }
+    Front::drained(t.front, bin, from.count);
+    Front::fill(to, bin, into);
+    left -= from.count;
+  }
+};
+
+}  // namespace hz

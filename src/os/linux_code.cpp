@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Linux: where code lies, ours and everybody's. See os.hpp for the contract; called when a heap profile is
+// kept, at its start and when it is written.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/units.hpp"
+#include "os/os.hpp"
+#include "os/posix.hpp"
+
+// By the linker, in every library and program: its first byte, and the end of its code.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
+extern "C" __attribute__((visibility("hidden"))) const char etext[];
+
+namespace hz::os {
+
+Code own_code() {
+  const std::uintptr_t entry = getauxval(AT_ENTRY);
+  const Code code = {address(__ehdr_start), address(etext)};
+  return entry >= code.begin && entry < code.end ? Code{} : code;
+}
+
+namespace {
+
+// START-END PERMS ...
+bool is_code(const char* line, std::size_t length) {
+  std::size_t i = 0;
+  while (i < length && line[i] != ' ') ++i;
+  return i + 3 < length && line[i + 3] == 'x';
+}
+
+}  // namespace
+
+CodeMappings::CodeMappings(char* room) : text_(room) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  file_ = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+}
+CodeMappings::~CodeMappings() {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  if (file_ >= 0) close(static_cast<int>(file_));
+}
+
+const char* CodeMappings::next(std::size_t& length) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  for (;;) {
+    std::size_t end = at_;
+    while (end < filled_ && text_[end] != '\n') ++end;
+    if (end < filled_) {
+      const char* const line = text_ + at_;
+      length = end - at_;
+      at_ = end + 1;
+      if (is_code(line, length)) return line;
+      continue;
+    }
+    // The rest of a line that is not whole comes to the front; one without an end is none.
+    filled_ -= at_;
+    __builtin_memmove(text_, text_ + at_, filled_);
+    at_ = 0;
+    const ssize_t n =
+        file_ < 0 || filled_ == kRoom ? 0 : read(static_cast<int>(file_), text_ + filled_, kRoom - filled_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return nullptr;
+    filled_ += static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace hz::os

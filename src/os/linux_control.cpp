@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Linux: a socket that others on this machine ask us by, and open files that are one thread's alone. See
+// os.hpp for the contract; called by the thread of control (heap/control.cpp).
+//
+// The socket's name is in no folder: "hakozuna.PID", in the network namespace. Whoever connects is known by
+// what the kernel says of him (SO_PEERCRED): root, or the user that this process is. That user of a user
+// namespace who may be anybody outside of it (65534) is nobody here.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/linux_file.hpp"
+#include "os/message.hpp"
+#include "os/os.hpp"
+#include "os/posix.hpp"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
+
+namespace hz::os {
+namespace {
+
+constexpr int kWaiting = 16;  // clients
+constexpr uid_t kAnybody = 65534;
+constinit int listening = -1;  // of the one thread
+
+// The error stream's number may be 2, or what keep_error_stream() made of it: nothing of this thread may have
+// either, or a message would go there.
+int out_of_the_way(int file) {
+  constexpr int kOutOfTheWay = 200;
+  const int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  if (moved < 0) return file;
+  close(file);
+  return moved;
+}
+
+bool is_ready(int file, short event, std::uint64_t until) {
+  for (;;) {
+    const std::uint64_t now = microseconds() / 1000;
+    const std::uint64_t left = until > now ? until - now : 0;
+    const timespec timeout = {static_cast<time_t>(left / 1000), static_cast<long>(left % 1000) * 1000000};
+    pollfd one = {file, event, 0};
+    const int ready = ppoll(&one, 1, &timeout, nullptr);
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
+}
+
+// Where the system refuses to wait for a client, or to take one.
+void rest(std::uint64_t until) {
+  static constexpr std::uint32_t kWord = 0;
+  const std::uint64_t now = microseconds() / 1000;
+  if (now < until) wait_at_most(&kWord, kWord, static_cast<unsigned>(until - now));
+}
+
+bool is_stranger(int client) {
+  ucred who = {};
+  socklen_t bytes = sizeof who;
+  if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return true;
+  return who.uid != 0 && (who.uid != geteuid() || who.uid == kAnybody);
+}
+
+// Until the end of the line, which is cut off.
+Request read_line(int client, char* line, std::uint64_t until) {
+  Request request = {.client = Client::kSilent, .line = line};
+  while (is_ready(client, POLLIN, until)) {
+    const ssize_t n = recv(client, line + request.length, Request::kMostLine - request.length, MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return request;
+    const auto* const end =
+        static_cast<const char*>(memchr(line + request.length, '\n', static_cast<std::size_t>(n)));
+    request.length += static_cast<std::size_t>(n);
+    if (end != nullptr) {
+      request.length = static_cast<std::size_t>(end - line);
+      return request.client = Client::kAsks, request;
+    }
+    if (request.length == Request::kMostLine) return request.client = Client::kTooLong, request;
+  }
+  return request;
+}
+
+void write_all(int client, const char* text, std::size_t length, std::uint64_t until) {
+  while (length != 0) {
+    const ssize_t n = send(client, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN && is_ready(client, POLLOUT, until)) continue;
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text += n;
+    length -= static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace
+
+// Since Linux 5.9. Nothing is copied but what is closed at once, so nobody waits for the end of a pipe that
+// only this thread has.
+int leave_files() {
+  const KeepErrno keep;
+  return syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) == 0 ? 0 : errno;
+}
+
+int open_control() {
+  const KeepErrno keep;
+  const int file = out_of_the_way(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (file < 0) return errno;
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  BasicMessage<32> text;
+  text.text("hakozuna.").decimal(process_id());
+  memcpy(name.sun_path + 1, text.data(), text.size());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  if (bind(file, reinterpret_cast<const sockaddr*>(&name), bytes) != 0 || listen(file, kWaiting) != 0) {
+    const int error = errno;
+    close(file);
+    return error;
+  }
+  listening = file;
+  return 0;
+}
+
+void serve_control(unsigned milliseconds, std::size_t (*answer)(const Request&, char*, std::size_t)) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  const std::uint64_t then = microseconds() / 1000 + milliseconds;
+  const bool ready = is_ready(listening, POLLIN, then);
+  const int client = ready ? out_of_the_way(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC)) : -1;
+  if (client < 0) return rest(then);
+  const std::uint64_t until = microseconds() / 1000 + Request::kPatience;
+  char line[Request::kMostLine], text[kMostAnswer];
+  const Request request = is_stranger(client) ? Request{.client = Client::kStranger, .line = line}
+                                              : read_line(client, line, until);
+  write_all(client, text, answer(request, text, sizeof text), until + Request::kPatience);
+  shutdown(client, SHUT_RDWR);
+  close(client);
+}
+
+// The first thread stays, and counts, until all others have ended.
+bool are_last_threads(unsigned ours) {
+  const KeepErrno keep;
+  char buffer[256];
+  FileBytes file("/proc/self/stat", buffer);
+  // PID (NAME) STATE ...; the name may have brackets. The 18th word from the state on is the number of
+  // threads.
+  char state = 0;
+  unsigned words = 0, threads = 0;
+  for (int c = file.next(), before = 0; c >= 0 && words <= 18; before = c, c = file.next()) {
+    if (c == ')') {
+      state = 0;
+      words = threads = 0;
+    } else if (c == ' ') {
+      ++words;
+    } else if (before == ' ' && words == 1) {
+      state = static_cast<char>(c);
+    } else if (words == 18 && c >= '0' && c <= '9') {
+      threads = threads * 10 + static_cast<unsigned>(c - '0');
+    }
+  }
+  return state == 'Z' && threads == ours + 1;
+}
+
+int reopened_error_stream(int number) {
+  BasicMessage<40> path;
+  path.text("/proc/self/fd/").decimal(static_cast<unsigned>(number)).part("", 1);
+  return out_of_the_way(open(path.data(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
+}
+
+}  // namespace hz::os
