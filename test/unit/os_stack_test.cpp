@@ -54,7 +54,8 @@ TEST(OsStack, OurCodeIsTheProgramsHere) {
 }
 
 TEST(OsCode, IsInAMapping) {
-  hz::os::CodeMappings mappings;
+  char room[hz::os::CodeMappings::kRoom];
+  hz::os::CodeMappings mappings(room);
   std::size_t length = 0;
   unsigned lines = 0, ours = 0;
   const auto here = reinterpret_cast<std::uintptr_t>(&CallWalk);
