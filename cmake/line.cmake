@@ -27,6 +27,7 @@ set(HZ_COMPILE_OPTIONS
   $<IF:$<CONFIG:Debug>,-O1,-O2> -g -gdwarf-4  # what valgrind 3.19 can read, whatever the compiler
   -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics
   $<$<PLATFORM_ID:Linux>:-ftls-model=initial-exec -fno-plt -fno-semantic-interposition>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-instantiation-after-specialization>  # hz7's (export/line.hpp)
   -falign-functions=64  # or where malloc and free happen to lie decides up to a tenth of the time of small blocks
   -fno-builtin  # or a compiler turns our calloc into a call of calloc
   -fasynchronous-unwind-tables  # operator new throws through our frames, profilers unwind them

@@ -13,5 +13,11 @@ using ThisHeap = Heap<ThisLine>;
 using TheseHeaps = Heaps<ThisLine>;
 using ThisLibrary = Library<ThisLine>;
 
+// In direct.cpp for all files of a library, so that a compiler makes the slow paths once. Without an effect
+// on a line that specialises them (hz7).
+extern template struct Heap<ThisLine>;
+extern template struct Heaps<ThisLine>;
+extern template struct Library<ThisLine>;
+
 void begin_control();  // direct_ctl.cpp
 }  // namespace hz

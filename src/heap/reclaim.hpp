@@ -68,10 +68,7 @@ struct Reclaim {
   // Empties a thread's bins and its outbox.
   static void give_up(Thread& t, bool to_spans) {
     send(t, true);
-    for (Bin bin = 1; bin < kBins; ++bin) {
-      while (drain(t, bin, Transfer::kAll, to_spans)) continue;
-      while (t.quota != nullptr && drain_quota(t, bin, to_spans)) continue;
-    }
+    empty(t, to_spans);
   }
 
   // A thread's end: what it holds goes to its heirs, the threads of the same owner; without any, all that
@@ -95,6 +92,13 @@ struct Reclaim {
   }
 
  private:
+  // Its frame is not on the stack while the outbox is sent.
+  HZ_SLOW static void empty(Thread& t, bool to_spans) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      while (drain(t, bin, Transfer::kAll, to_spans)) continue;
+      while (t.quota != nullptr && drain_quota(t, bin, to_spans)) continue;
+    }
+  }
   static unsigned drain(Thread& t, typename Front::PerThread& front, Bin bin, unsigned n, bool to_spans) {
     Bundle bundle = Front::drain(front, bin, n);
     const unsigned count = bundle.count;

@@ -138,7 +138,7 @@ class CodeMappings {
  private:
   [[maybe_unused]] char* const text_;
   [[maybe_unused]] std::size_t filled_ = 0, at_ = 0;
-  std::intptr_t file_ = -1;
+  [[maybe_unused]] std::intptr_t file_ = -1;
 };
 
 // The environment that the process was given, as it stands now; nothing in a setuid program. What it answers
