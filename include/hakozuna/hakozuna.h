@@ -152,23 +152,23 @@ HZ_API void hz_stats(hz_stats_t* out, size_t size);
 HZ_API int hz_write_profile(void);
 
 /* Ask about a knob while the process runs, set one, or have something done. The keys are those of
- * doc/knobs.md, and trim, purge, write_stats, write_profile, which are done when they are set to "". set NULL
- * to ask; else the new value, as HZ_OPTIONS has it ("64M", "report") get   gets what the knob is then, as a
- * text that `set` would take: sizes are bytes without a unit, "none" is no path; "1" or "0" of something
- * done, whether it gave pages back or wrote. After an error, one sentence why. At most get_bytes with the
- * final 0; what is longer is cut off: 2100 bytes do for every key. NULL and 0 if nobody wants it. The key
- * "list" is asked for all of them: a line each, tabs between the key, when it can be set ("live", "start",
- * "action", or "none" where the line has nothing of it), what is accepted, and what it is; 16 KiB do. 0, or
- * an error as errno has them, which itself stays: ENOENT there is no such key; EPERM it is read at the start
- * alone, or an action was asked; EINVAL the value is not understood; ENOTSUP the line or its settings have
- * nothing of it; EIO what was to be written could not be. After an error nothing has changed. A value holds
- * from some moment of the call on; of two threads that set one key, one is the last. From outside: hz ctl, if
- * HZ_CONTROL=1 permits it. Takes up to 8 KiB of stack. */
+ * doc/knobs.md, and trim, purge, write_stats, write_profile, write_heap_profile, which are done when they are
+ * set to "". set: NULL to ask; else the new value, as HZ_OPTIONS has it ("64M", "report"). get: gets what the
+ * knob is then, as a text that `set` would take: sizes are bytes without a unit, "none" is no path; "1" or
+ * "0" of something done, whether it gave pages back or wrote. After an error, one sentence why. At most
+ * get_bytes with the final 0; what is longer is cut off: 2100 bytes do for every key. NULL and 0 if nobody
+ * wants it. The key "list" is asked for all of them: a line each, tabs between the key, when it can be set
+ * ("live", "start", "action", or "none" where the line has nothing of it), what is accepted, and what it is;
+ * 16 KiB do. 0, or an error as errno has them, which itself stays: ENOENT there is no such key; EPERM it is
+ * read at the start alone, or an action was asked; EINVAL the value is not understood; ENOTSUP the line or
+ * its settings have nothing of it; ENOMEM there is no memory for it; EIO what was to be written could not be.
+ * After an error nothing has changed. A value holds from some moment of the call on; of two threads that set
+ * one key, one is the last. From outside: hz ctl, if HZ_CONTROL=1 permits it. Takes up to 8 KiB of stack. */
 HZ_API int hz_ctl(const char* key, const char* set, char* get, size_t get_bytes);
 /* Write the heap profile so far to the file `path`, or, where that is NULL, to the one that
  * HZ_PROFILE_HEAP_FILE names, as is done when the process exits: which stacks the live and the past blocks
- * came from, by samples. 1 if it was written; 0 if none is kept (HZ_PROFILE_HEAP is not set, or the line
- * keeps none), if another thread is at it, or if it cannot be. */
+ * came from, by samples. 1 if it was written; 0 if none is kept (neither HZ_PROFILE_HEAP nor hz_ctl began
+ * one, or the line keeps none), if another thread is at it, or if it cannot be. */
 HZ_API int hz_write_heap_profile(const char* path);
 
 HZ_API const char* hz_version(void); /* HZ_VERSION of the library */

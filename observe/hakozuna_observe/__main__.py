@@ -187,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
         help="asks and sets the knobs of a running process",
         usage="hz ctl [-h] PID get KEY | set KEY [VALUE] | list [--json]",
         description="Asks and sets the knobs of a running process that was started with HZ_CONTROL=1, as its user or "
-        "root. set without a VALUE has something done: trim, purge, write_stats, write_profile.",
+        "root. set without a VALUE has something done: trim, purge, write_stats, write_profile, write_heap_profile.",
         epilog="Exit: 0 done; 1 it ended, never was, or does not answer; 2 refused: no such key, read at the start "
         "alone, not understood; 3 control is not permitted; 4 not served; 125 hz failed.",
     )

@@ -262,7 +262,7 @@ def of_process(pid: int) -> list[Profile]:
             raise UnseenError(
                 f"{name}: its library, {heaps[0].line} {heaps[0].release}, keeps no heap profile", UNREADABLE
             )
-        why = "start it with HZ_PROFILE_HEAP=1"
+        why = "start it with HZ_PROFILE_HEAP=1, or set profile_heap by hz ctl"
         if all(heap.line == _WITHOUT for heap in heaps):
             why = f"line {_WITHOUT} has none"
         raise UnseenError(f"{name} keeps no heap profile: {why}", UNREADABLE)

@@ -22,7 +22,9 @@ constexpr Deed kDeeds[] = {
     {"trim", "give back what threads cache, and every free page", Action::kTrim},
     {"purge", "give back free pages, and leave caches alone", Action::kPurge},
     {"write_stats", "write the statistics line where HZ_STATS_FILE says, or to stderr", Action::kWriteStats},
-    {"write_profile", "write the profile so far to the file that HZ_PROFILE names", Action::kWriteProfile}};
+    {"write_profile", "write the profile so far to the file that HZ_PROFILE names", Action::kWriteProfile},
+    {"write_heap_profile", "write the heap profile so far to the file that HZ_PROFILE_HEAP_FILE names",
+     Action::kWriteHeapProfile}};
 
 // What somebody sent, of which nothing is known.
 TextInto& shown(TextInto& text, std::string_view value) {
@@ -63,7 +65,9 @@ int set(const Controlled& heap, const Options::Knob& knob, std::string_view valu
     shown(text.text(knob.key).text("="), value).text(" not understood; accepted: ").text(knob.accepted);
     return EINVAL;
   }
-  return heap.change(knob.live, before, wanted), 0;
+  const char* const why_not = heap.change(knob.live, before, wanted);
+  if (why_not == nullptr) return 0;
+  return text.text(knob.key).text(" stays as it is: ").text(why_not), ENOMEM;
 }
 
 int ask_knob(const Controlled& heap, const Options::Knob& knob, const std::string_view* value,

@@ -21,7 +21,7 @@
 
 namespace hz {
 
-enum class Action : std::uint8_t { kTrim, kPurge, kWriteStats, kWriteProfile };
+enum class Action : std::uint8_t { kTrim, kPurge, kWriteStats, kWriteProfile, kWriteHeapProfile };
 
 // What came of a question: an error as errno has them, and its reason; 0, and a word.
 struct Outcome {
@@ -33,7 +33,8 @@ struct Outcome {
 struct Controlled {
   Options (*settings)();          // as they are now
   const char* (*lacks)(Setting);  // why the line has none of it; nullptr: it has
-  void (*change)(Setting, const Options& before, const Options& wanted);
+  // Why it cannot be; nullptr: it is done.
+  const char* (*change)(Setting, const Options& before, const Options& wanted);
   Outcome (*act)(Action);
   void (*begin_thread)();                         // a thread of ours, which has no heap of its own
   os::LongMessage& (*compose)(os::LongMessage&);  // the statistics line

@@ -268,7 +268,7 @@ struct Heap {
 
   // What realloc makes of a huge block is another allocation: the heap ends what the old one was as a sample.
   static bool is_sample(Thread& t, const void* huge) {
-    return t.countdown != nullptr &&
+    return HZ_UNLIKELY(HeapProfile::is_on()) && Quotas<Line>::counts(t) &&
            HeapProfile::is_next(*t.countdown, kHugeBin, H::run_bytes(huge), S::is_own_work());
   }
   // Without a lock.
@@ -378,7 +378,7 @@ struct Heap {
     Entered here;
     Thread& t = here.thread();
     if (!Start<Line>::is_open()) return nullptr;
-    const bool profiled = HZ_UNLIKELY(t.countdown != nullptr);
+    const bool profiled = HZ_UNLIKELY(HeapProfile::is_on());
     void* block = profiled ? Quotas<Line>::before(t, bin, zeroed, sample) : nullptr;
     if (block == nullptr) block = B::popped(t, bin);
     if (block == nullptr) {

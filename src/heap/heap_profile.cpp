@@ -52,7 +52,10 @@ double chance_of(double x) {
   return p;
 }
 
-double interval() { return static_cast<double>(HeapProfile::state.interval.load(std::memory_order_relaxed)); }
+// Of a mean of so many bytes.
+double next_after(Countdown& countdown) {
+  return exponential(countdown.random) * static_cast<double>(countdown.interval);
+}
 
 // --- tables
 
@@ -68,7 +71,8 @@ constinit Live* live = nullptr;                      // by the block's address
 constinit std::atomic<std::uint32_t> taken{0};       // rows of `live` that are in use, or promised
 constinit std::atomic<std::uint32_t> most_taken{0};  // at once so far
 constinit std::uint64_t all_live = 0, all_peak = 0;  // bytes
-constinit std::uint64_t opened = 0;                  // microseconds
+constinit std::atomic<std::size_t> quota_bytes{0};
+constinit std::uint64_t opened = 0;  // microseconds
 
 constinit std::atomic<bool> walks{false};  // stacks can be walked
 constinit os::Code ours;
@@ -91,6 +95,7 @@ void insert(const Live& sample) {
   at.site = sample.site;
   at.bin = sample.bin;
   at.bytes = sample.bytes;
+  at.interval = sample.interval;
   at.since = sample.since;
   std::atomic_signal_fence(std::memory_order_release);
   at.block = sample.block;
@@ -148,8 +153,9 @@ std::uint64_t nearest(double x) {
   const auto below = static_cast<std::uint64_t>(x);
   return x - static_cast<double>(below) < 0.5 ? below : below + 1;
 }
-Weight weight_of(std::uint64_t bytes) {
-  const double s = static_cast<double>(bytes), p = chance_of(s / interval());
+Weight weight_of(const Live& sample) {
+  const double s = static_cast<double>(sample.bytes);
+  const double p = chance_of(s / static_cast<double>(sample.interval));
   return {nearest(kParts / p), nearest(s / p)};
 }
 
@@ -163,8 +169,8 @@ void look_for_peak() {
     site.peak_bytes = site.live_bytes;
   }
 }
-void count(Site& site, std::uint64_t bytes) {
-  const Weight weight = weight_of(bytes);
+void count(Site& site, const Live& sample) {
+  const Weight weight = weight_of(sample);
   site.live_parts += weight.parts;
   site.live_blocks = site.live_parts / kParts;
   site.live_bytes += weight.bytes;
@@ -176,7 +182,7 @@ void count(Site& site, std::uint64_t bytes) {
   look_for_peak();
 }
 void uncount(Site& site, const Live& sample, std::uint64_t now) {
-  const Weight weight = weight_of(sample.bytes);
+  const Weight weight = weight_of(sample);
   site.live_parts -= weight.parts;
   site.live_blocks = site.live_parts / kParts;
   site.live_bytes -= weight.bytes;
@@ -275,24 +281,57 @@ HZ_COLD void warn(const char* what, const char* path) {
   message.text(length != 0 ? ": " : "").text(what).text("\n").send();
 }
 
-}  // namespace
-
-HZ_COLD void HeapProfile::open(std::size_t bytes) {
-  if (is_on()) return;  // where a process has several heaps, they have one profile
+// False if there is no memory for them. Where a process has several heaps, they have one profile.
+HZ_COLD bool make_tables() {
+  const Hold hold(tables_lock);
+  if (scratch != nullptr) return true;
   const std::size_t page = os::page_bytes();
   const std::size_t of_sites = align_up(kMostSites * sizeof(Site), page);
   const std::size_t of_rows = align_up(kSiteRows * sizeof *site_rows, page);
   const std::size_t of_live = align_up(kLiveRows * sizeof *live, page);
   const std::size_t all = of_sites + of_rows + of_live + align_up(sizeof(Scratch), page);
   void* const at = os::map(all, page);
-  if (at == nullptr) return warn("there is no memory for one", "");
+  if (at == nullptr) return false;
   os::forbid_huge_pages(at, all);
-  state.sites = static_cast<Site*>(at);
+  HeapProfile::state.sites = static_cast<Site*>(at);
   site_rows = static_cast<std::uint32_t*>(pointer(address(at) + of_sites));
   live = static_cast<Live*>(pointer(address(at) + of_sites + of_rows));
   scratch = ::new (pointer(address(at) + of_sites + of_rows + of_live)) Scratch;
   opened = os::microseconds();
-  state.interval.store(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+HZ_COLD void HeapProfile::open(std::size_t bytes) {
+  if (is_on()) return;
+  if (!make_tables()) return warn("there is no memory for one", "");
+  state.interval.store(bytes, std::memory_order_release);  // pairs with is_on()
+}
+
+// Stacks are whole before there are samples.
+HZ_COLD bool HeapProfile::change(std::size_t bytes, bool& walking) {
+  if (bytes == 0 || !is_on()) state.pauses.store(true, std::memory_order_relaxed);
+  if (bytes == 0) return true;
+  if (!make_tables()) return false;
+  state.interval.store(bytes, std::memory_order_release);  // pairs with is_on()
+  if (!walks.load(std::memory_order_relaxed)) at_load(walking);
+  state.pauses.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+HZ_COLD void* HeapProfile::map_quota(std::size_t bytes) {
+  const std::size_t page = os::page_bytes(), whole = align_up(bytes, page);
+  void* const at = os::map(whole, page);
+  if (at == nullptr) return nullptr;
+  os::forbid_huge_pages(at, whole);
+  quota_bytes.fetch_add(whole, std::memory_order_relaxed);
+  return at;
+}
+HZ_COLD void HeapProfile::unmap_quota(void* quota, std::size_t bytes) {
+  const std::size_t whole = align_up(bytes, os::page_bytes());
+  quota_bytes.fetch_sub(whole, std::memory_order_relaxed);
+  os::unmap(quota, whole);
 }
 
 HZ_COLD void HeapProfile::at_load(bool& walking) {
@@ -310,13 +349,12 @@ void HeapProfile::in_child() { tables_lock.reset(); }
 void HeapProfile::draw(Countdown& countdown, Bin bin, std::size_t bytes) {
   std::uint64_t& left = countdown.left[bin];
   if (left != 0) return;
-  left =
-      1 + static_cast<std::uint64_t>(exponential(countdown.random) * interval() / static_cast<double>(bytes));
+  left = 1 + static_cast<std::uint64_t>(next_after(countdown) / static_cast<double>(bytes));
 }
 
 bool HeapProfile::is_next(Countdown& countdown, Bin bin, std::size_t bytes, bool walking) {
   if (bin == kHugeBin) {
-    if (exponential(countdown.random) * interval() >= static_cast<double>(bytes)) return false;
+    if (next_after(countdown) >= static_cast<double>(bytes)) return false;
   } else {
     draw(countdown, bin, bytes);
     if (--countdown.left[bin] != 0) return false;
@@ -347,13 +385,15 @@ void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void*
   const std::uint32_t now_taken = taken.load(std::memory_order_relaxed);
   if (now_taken > most_taken.load(std::memory_order_relaxed))
     most_taken.store(now_taken, std::memory_order_relaxed);
-  insert({.block = address(block),
-          .site = site,
-          .bin = static_cast<std::uint32_t>(bin),
-          .bytes = bytes,
-          .since = os::microseconds()});
+  const Live sample = {.block = address(block),
+                       .site = site,
+                       .bin = static_cast<std::uint32_t>(bin),
+                       .bytes = bytes,
+                       .interval = state.interval.load(std::memory_order_relaxed),
+                       .since = os::microseconds()};
+  insert(sample);
   if (site == kNoSite) return void(state.dropped.fetch_add(1, std::memory_order_relaxed));
-  hz::count(state.sites[site], bytes);
+  hz::count(state.sites[site], sample);
 }
 
 Bin HeapProfile::bin_of(const void* block) {
@@ -407,7 +447,8 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
 std::size_t HeapProfile::metadata_bytes() {
   if (!is_on()) return 0;
   const std::size_t pages = std::size_t{most_taken} * os::page_bytes(), all = kLiveRows * sizeof *live;
-  return sites_used * sizeof(Site) + kSiteRows * sizeof *site_rows + (pages < all ? pages : all);
+  return sites_used * sizeof(Site) + kSiteRows * sizeof *site_rows + (pages < all ? pages : all) +
+         quota_bytes;
 }
 
 }  // namespace hz

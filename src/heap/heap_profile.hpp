@@ -4,8 +4,9 @@
 // is a sample with probability 1 - exp(-s / interval), whatever came before it, and stands for as many blocks
 // as that one is of. Here are the tables of stacks and of samples that live, what they add up to, and the
 // text that is written of them; which allocation is a sample is counted down by the heap (heap/quotas.hpp).
-// Kept with HZ_PROFILE_HEAP alone; called for samples, and when a huge block is freed or asked about: costs a
-// walk along the stack and a lock of its own, which is the last that a thread takes.
+// Kept with HZ_PROFILE_HEAP alone, or once that is set while the process runs; called for samples, and when a
+// huge block is freed or asked about: costs a walk along the stack and a lock of its own, which is the last
+// that a thread takes.
 #pragma once
 
 #include <atomic>
@@ -23,19 +24,32 @@ struct Countdown {
   std::uint64_t left[kBins] = {};  // allocations of the class until one is a sample, itself included; 0: not
                                    // drawn
   std::uint64_t random = 0;
+  std::uint64_t interval = 0;  // for which it was drawn
 };
 
 struct HeapProfile {
   static constexpr unsigned kMostFrames = 64, kLifetimes = 24;
   static constexpr std::uint32_t kMostSites = 1U << 14;
 
-  static bool is_on() { return state.interval.load(std::memory_order_relaxed) != 0; }
+  // Whether there is a profile. Acquire: who sees that finds its tables.
+  static bool is_on() { return state.interval.load(std::memory_order_acquire) != 0; }
+  // Bytes between two samples; 0: none is taken at the time.
+  static std::uint64_t interval() {
+    return state.pauses.load(std::memory_order_relaxed) ? 0 : state.interval.load(std::memory_order_relaxed);
+  }
   // When the heap opens: from now on there is a profile, or a warning that there is no memory for one.
   static void open(std::size_t interval);
   // When the loader has come to constructors: from now on stacks are whole. Before, a stack is the caller
   // alone. `walking` is the calling thread's, and up while it walks: what is allocated meanwhile is ours.
   static void at_load(bool& walking);
+  // While the process runs: samples of this interval from now on; 0: none, and those that there are stay.
+  // False if there is no memory for a profile. Without a lock of the heap's.
+  static bool change(std::size_t interval, bool& walking);
   static void in_child();  // a process begins
+
+  // Zeroed memory for a thread's quota; nullptr if there is none.
+  static void* map_quota(std::size_t bytes);
+  static void unmap_quota(void* quota, std::size_t bytes);
 
   // Whether the next allocation, of a class or a huge block of so many bytes, is a sample that there is room
   // for.
@@ -56,7 +70,8 @@ struct HeapProfile {
     std::uint32_t site = 0;
     std::uint32_t bin = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t since = 0;  // microseconds
+    std::uint64_t interval = 0;  // at which it was chosen
+    std::uint64_t since = 0;     // microseconds
   };
 
   // False where none is kept, another thread is at it, or it cannot be written. Null: where the user said.
@@ -80,7 +95,8 @@ struct HeapProfile {
     std::uintptr_t frames[kMostFrames] = {};
   };
   struct State {
-    std::atomic<std::uint64_t> interval;
+    std::atomic<std::uint64_t> interval;  // of the last samples; 0: there never was a profile
+    std::atomic<bool> pauses;
     Site* sites;
     std::atomic<std::uint64_t> dropped;  // samples that there was no room for
   };

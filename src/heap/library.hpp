@@ -72,24 +72,33 @@ struct Library {
     now.limit_soft = limits.soft;
     now.limit_hard = limits.hard;
     now.cap = Line::Policy::cap();
+    now.heap_profile = HeapProfile::interval();
     return now;
   }
   static const char* lacks(Setting) { return nullptr; }
-  static void change(Setting setting, const Options& before, const Options& wanted) {
+  static const char* change(Setting setting, const Options& before, const Options& wanted) {
     typename S::Global& g = S::global;
     switch (setting) {
       case Setting::kThreadCache:
-        return g.thread_budget.store(wanted.thread_cache, std::memory_order_relaxed);
-      case Setting::kRetain: return Line::Retain::set(g.retain, {.percent = wanted.retain});
-      case Setting::kRetainFloor: return set_floor(wanted.retain_floor);
-      case Setting::kLimitSoft: return Line::Source::limit(g.source, wanted.limit_soft, {});
-      case Setting::kLimitHard: return Line::Source::limit(g.source, {}, wanted.limit_hard);
-      case Setting::kOnInvalid: return FaultReport::set_on_invalid(wanted.report_only);
+        g.thread_budget.store(wanted.thread_cache, std::memory_order_relaxed);
+        break;
+      case Setting::kRetain: Line::Retain::set(g.retain, {.percent = wanted.retain}); break;
+      case Setting::kRetainFloor: set_floor(wanted.retain_floor); break;
+      case Setting::kLimitSoft: Line::Source::limit(g.source, wanted.limit_soft, {}); break;
+      case Setting::kLimitHard: Line::Source::limit(g.source, {}, wanted.limit_hard); break;
+      case Setting::kOnInvalid: FaultReport::set_on_invalid(wanted.report_only); break;
+      case Setting::kHeapProfile:
+        Options::keep_heap_profile_file();
+        if (!HeapProfile::change(wanted.heap_profile, S::tls().walking)) return "there is no memory for one";
+        os::before_termination(&when_terminated);
+        break;
       case Setting::kLearning:
         Line::Policy::change(before.cap, wanted.cap);
-        return S::set_bounds(os::microseconds());
+        S::set_bounds(os::microseconds());
+        break;
       case Setting::kStartOnly: break;
     }
+    return nullptr;
   }
   static Outcome act(Action action) {
     switch (action) {
@@ -102,6 +111,10 @@ struct Library {
         if (!Profile::has_file())
           return {ENOTSUP, "no file is named for it: HZ_PROFILE when the program starts"};
         if (!write_profile()) return {EIO, "the file cannot be written"};
+        break;
+      case Action::kWriteHeapProfile:
+        if (!HeapProfile::is_on()) return {ENOTSUP, "no heap profile is kept: set profile_heap first"};
+        if (!write_heap_profile(nullptr)) return {EIO, "the file cannot be written"};
     }
     return {0, "1"};
   }

@@ -240,11 +240,15 @@ Options Options::read() {
   }
   if (options.stats_file_said && !options.stats_said) options.stats = StatsFormat::kText;
   if (options.heap_profile_file_said && !options.heap_profile_said) options.heap_profile = kInterval;
-  if (options.heap_profile != 0 && !options.heap_profile_file_said)
-    os::keep_path(os::File::kHeapProfile, kHeapProfileFile.data(), kHeapProfileFile.size());
+  if (options.heap_profile != 0) keep_heap_profile_file();
   environment.rewind();
   while (const char* entry = environment.next()) name_unknown(entry);
   return options;
+}
+
+void Options::keep_heap_profile_file() {
+  if (os::kept_path(os::File::kHeapProfile)[0] == 0)
+    os::keep_path(os::File::kHeapProfile, kHeapProfileFile.data(), kHeapProfileFile.size());
 }
 
 HZ_COLD void Options::warn_of_preset(const char* line) const {
@@ -327,7 +331,7 @@ constexpr Options::Knob Options::kKnobs[25] = {
      set_cap<&Cap::purger, 0, 1024>, tell_cap<&Cap::purger>, Setting::kLearning},
     {"profile_heap", "HZ_PROFILE_HEAP", "0, 1, 2 to 1G",
      "bytes that are allocated between two samples of the heap profile, on average; 1: 512K; 0: none is kept",
-     set_heap_profile, tell_number<&Options::heap_profile>},
+     set_heap_profile, tell_number<&Options::heap_profile>, Setting::kHeapProfile},
     {"profile_heap_file", "HZ_PROFILE_HEAP_FILE",
      "a path of up to 1000 bytes; %p in it is the process's number",
      "where the heap profile is written when the process exits", set_heap_profile_file,

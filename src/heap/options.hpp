@@ -48,6 +48,7 @@ enum class Setting : std::uint8_t {
   kLimitSoft,
   kLimitHard,
   kOnInvalid,
+  kHeapProfile,
   kLearning  // a bound of a policy that learns
 };
 
@@ -83,6 +84,8 @@ struct Options {
   static const Knob kKnobs[25];
 
   static Options read();
+
+  static void keep_heap_profile_file();  // where the heap profile is written, unless the user has said
 
   void warn_of_preset(const char* line) const;  // that it has none of the name that the user said
   // The same, where `found` is null, and that it keeps no heap profile, if the user wants one: of a line

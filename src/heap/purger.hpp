@@ -237,7 +237,8 @@ struct Purger {
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) {
       if (t->revoked.peek()) continue;
       std::uint64_t now = Line::Front::signature(t->front) + Line::Exchange::outbox_bytes(t->exchange);
-      if (t->quota != nullptr) now += Line::Front::signature(t->quota->front);
+      // Acquire: pairs with Quotas::begin(), which takes the thread's lock alone.
+      if (const auto* quota = t->quota.peek_first()) now += Line::Front::signature(quota->front);
       t->same = now == t->signature ? t->same + 1 : 0;
       t->signature = now;
       if (t->same < least) least = t->same;

@@ -18,7 +18,8 @@
 //
 // A sample lies in a run of its own, as a huge block does (heap/huge.hpp): all that is done with it takes the
 // slow path. Called by heap.hpp with the thread's lock held; costs a crossing each time that a quota ends,
-// and a run and a walk along the stack for a sample.
+// and a run and a walk along the stack for a sample. A profile begins, pauses and changes its interval while
+// the process runs: a thread learns of it in its next crossing.
 #pragma once
 
 #include "heap/boundary.hpp"
@@ -34,12 +35,14 @@ struct Quotas {
   using Thread = typename S::Thread;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
+  using Quota = typename S::Quota;
 
-  // Of a thread that has a countdown, before a slot of the class is taken as ever: a slot of the quota, or a
+  // Where a profile is or was kept, before a slot of the class is taken as ever: a slot of the quota, or a
   // sample, which is to be added to the profile when no lock is held; nullptr: neither.
   HZ_SLOW static void* before(Thread& t, Bin bin, bool& zeroed, bool& sample) {
-    if (t.quota != nullptr) {
-      if (void* slot = B::popped(t.quota->front, bin)) return slot;
+    if (!counts(t)) return nullptr;
+    if (Quota* const quota = t.quota.peek()) {
+      if (void* slot = B::popped(quota->front, bin)) return slot;
     }
     if (HeapProfile::is_next(*t.countdown, bin, bin_size(bin), S::is_own_work())) {
       if (void* block = H::allocate(t, bin_size(bin), 1, zeroed, 0, false)) return sample = true, block;
@@ -52,11 +55,26 @@ struct Quotas {
   }
   // Behind it: `slot` is what the caller gets, nullptr if there was no memory.
   HZ_SLOW static void after(Thread& t, Bin bin, const void* slot) {
+    if (t.countdown == nullptr) return;
     if (slot == nullptr) {
       ++t.countdown->left[bin];
-    } else if (has_quota(t) && Front::count(t.quota->front, bin) == 0 && t.countdown->left[bin] != 0) {
+    } else if (has_quota(t) && Front::count(t.quota.peek()->front, bin) == 0 && t.countdown->left[bin] != 0) {
       fill(t, bin);
     }
+  }
+
+  // Whether the thread counts down; as the profile says now.
+  static bool counts(Thread& t) {
+    const std::uint64_t interval = HeapProfile::interval();
+    if (HZ_UNLIKELY(interval != (t.countdown != nullptr ? t.countdown->interval : 0))) {
+      if (t.countdown != nullptr) end(t);
+      if (interval != 0) begin(t, interval);
+    }
+    return t.countdown != nullptr;
+  }
+  // The state goes. With the list's lock.
+  static void leave(Thread& t) {
+    if (t.quota.peek() != nullptr) HeapProfile::unmap_quota(t.quota.peek(), kBytes);
   }
 
  private:
@@ -69,9 +87,42 @@ struct Quotas {
   }();
   static constexpr unsigned kFew = 16;  // what needs no magazine
 
+  // Who looks from outside reads as many bytes of a quota as of a state.
+  static constexpr std::size_t kBytes = sizeof(Quota) < sizeof(Thread) ? sizeof(Thread) : sizeof(Quota);
+
+  HZ_COLD static void begin(Thread& t, std::uint64_t interval) {
+    if (&t == &S::shared) {
+      t.countdown = &S::shared_countdown;
+    } else {
+      if (t.quota.peek() == nullptr) {
+        void* const at = HeapProfile::map_quota(kBytes);
+        if (at == nullptr) return;
+        auto* const quota = ::new (at) Quota;
+        Front::join(quota->front, quota->store);
+        t.quota.set_last(quota);
+      }
+      t.countdown = &t.quota.peek()->countdown;
+      show(t);
+    }
+    t.countdown->interval = interval;
+  }
+  // What was drawn was for the interval that was.
+  HZ_COLD static void end(Thread& t) {
+    for (Bin bin = 1; bin < kBins; ++bin) {
+      while (t.quota.peek() != nullptr && Reclaim<Line>::drain_quota(t, bin, false)) continue;
+      t.countdown->left[bin] = 0;
+    }
+    t.countdown = nullptr;
+    show(t);
+  }
+  static void show(Thread& t) {
+    if (t.local.peek() != nullptr && t.local.peek()->fast.load(std::memory_order_relaxed) == &t)
+      S::show(t, true);
+  }
+
   // Nobody's states have none, and of one who is not to see its own state every malloc crosses anyway.
   static bool has_quota(const Thread& t) {
-    return t.quota != nullptr && t.closed == nullptr && t.local.peek() != nullptr;
+    return t.quota.peek() != nullptr && t.closed == nullptr && t.local.peek() != nullptr;
   }
 
   static std::size_t few(Bin bin) {
@@ -81,7 +132,7 @@ struct Quotas {
 
   // From the front into the quota, as many as come before the next sample.
   static void fill(Thread& t, Bin bin) {
-    typename Front::PerThread& to = t.quota->front;
+    typename Front::PerThread& to = t.quota.peek()->front;
     std::uint64_t& left = t.countdown->left[bin];
     unsigned n = Front::count(t.front, bin);
     if (n > left - 1) n = static_cast<unsigned>(left - 1);

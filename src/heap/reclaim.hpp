@@ -27,14 +27,15 @@ struct Reclaim {
   }
   // The same of the quota. What was counted as allocated is not.
   static bool drain_quota(Thread& t, Bin bin, bool to_spans) {
-    const unsigned count = drain(t, t.quota->front, bin, Transfer::kAll, to_spans);
-    t.countdown->left[bin] += count;
+    typename S::Quota& quota = *t.quota.peek();
+    const unsigned count = drain(t, quota.front, bin, Transfer::kAll, to_spans);
+    quota.countdown.left[bin] += count;
     return count != 0;
   }
   // It holds no slots.
   static void leave(Thread& t) {
     Front::leave(t.front);
-    if (t.quota != nullptr) Front::leave(t.quota->front);
+    if (t.quota.peek() != nullptr) Front::leave(t.quota.peek()->front);
   }
 
   // What is in the outbox goes to where its owners find it, all of it or what made it full.
@@ -96,7 +97,7 @@ struct Reclaim {
   HZ_SLOW static void empty(Thread& t, bool to_spans) {
     for (Bin bin = 1; bin < kBins; ++bin) {
       while (drain(t, bin, Transfer::kAll, to_spans)) continue;
-      while (t.quota != nullptr && drain_quota(t, bin, to_spans)) continue;
+      while (t.quota.peek() != nullptr && drain_quota(t, bin, to_spans)) continue;
     }
   }
   static unsigned drain(Thread& t, typename Front::PerThread& front, Bin bin, unsigned n, bool to_spans) {

@@ -78,17 +78,18 @@ struct Revocation {
   static inline constinit typename Front::List lists[kBins]{}, lists_of_quota[kBins]{};
 
   static void take_lists(Thread& t) {
+    typename S::Quota* const quota = t.quota.peek();
     for (Bin bin = 1; bin < kBins; ++bin) {
       lists[bin] = Front::detach(t.front, bin);
-      if (t.quota != nullptr) lists_of_quota[bin] = Front::detach(t.quota->front, bin);
+      if (quota != nullptr) lists_of_quota[bin] = Front::detach(quota->front, bin);
     }
     os::barrier_on_all_threads();
     for (Bin bin = 1; bin < kBins; ++bin) {
       if (lists[bin] != nullptr) put_back_detached(t, t.front, bin, lists[bin]);
       take_spare(t, bin);
       // What was counted as allocated is not.
-      if (t.quota != nullptr && lists_of_quota[bin] != nullptr)
-        t.countdown->left[bin] += put_back_detached(t, t.quota->front, bin, lists_of_quota[bin]);
+      if (quota != nullptr && lists_of_quota[bin] != nullptr)
+        quota->countdown.left[bin] += put_back_detached(t, quota->front, bin, lists_of_quota[bin]);
     }
   }
   // The hot path knows nothing of it.

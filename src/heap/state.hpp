@@ -156,7 +156,7 @@ struct State {
     }
   };
 
-  // See heap/quotas.hpp.
+  // See heap/quotas.hpp. Mapped when a thread first needs it, and there as long as its state.
   struct Quota {
     typename Line::Front::PerThread front;
     Countdown countdown;
@@ -192,7 +192,7 @@ struct State {
     Thread* previous = nullptr;
     Thread* closed = nullptr;        // while counting: its own `empty`, for each operation writes there
     Countdown* countdown = nullptr;  // while a heap profile is kept; of nobody's states the shared one's
-    Quota* quota = nullptr;          // the same; nobody's states have none
+    OwnerWord<Quota*> quota;         // null: it never kept one; nobody's states have none
 
     // Slots came to the thread from elsewhere; or left it; or were taken from it, by who does not write its
     // books.
@@ -299,7 +299,8 @@ struct State {
   }
   static void show(Local& local, Thread& t) {
     local.fast.store(&t, std::memory_order_relaxed);
-    local.supply.store(t.quota != nullptr ? &t.quota->front : &t.front, std::memory_order_relaxed);
+    Quota* const quota = t.countdown != nullptr ? t.quota.peek() : nullptr;
+    local.supply.store(quota != nullptr ? &quota->front : &t.front, std::memory_order_relaxed);
   }
   // What the thread allocates is not the program's: it is no sample.
   static bool is_own_work() { return tls().walking || tls().forking; }

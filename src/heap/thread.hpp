@@ -13,6 +13,9 @@ template <class Line>
 struct Forks;
 
 template <class Line>
+struct Quotas;
+
+template <class Line>
 struct Threads {
   using S = State<Line>;
   using Thread = typename S::Thread;
@@ -91,7 +94,6 @@ struct Threads {
   // One of the two states that are no thread's.
   static void join_nobodys(Thread& t) {
     if (&t == &S::shared) Line::Front::join(t.front, S::shared_store);
-    if (&t == &S::shared && HeapProfile::is_on()) t.countdown = &S::shared_countdown;
     Line::Guard::join(t.guard);
     Line::Exchange::join(t.exchange, S::shelves.exchange);
   }
@@ -149,19 +151,14 @@ struct Threads {
     return t;
   }
 
-  // A thread's state, and behind it what its front stores apart, the closed state and the quota: a mapping,
-  // so that it goes back when the thread is gone.
+  // A thread's state, and behind it what its front stores apart, and the closed state: a mapping, so that it
+  // goes back when the thread is gone.
   using Store = typename Line::Front::Store;
   static constexpr std::size_t kStateBytes = align_up(sizeof(Thread), 64);
   static constexpr std::size_t kStoreBytes = align_up(sizeof(Store), 64);
-  static std::size_t closed_bytes() {
-    return S::global.counting.load(std::memory_order_relaxed) ? kStateBytes : 0;
-  }
   static std::size_t mapping_bytes() {
-    // Who looks from outside reads as many bytes of a quota as of a state.
-    constexpr std::size_t kQuota = sizeof(typename S::Quota), kLeast = sizeof(Thread);
-    const std::size_t quota = !HeapProfile::is_on() ? 0 : kQuota < kLeast ? kLeast : kQuota;
-    return align_up(kStateBytes + kStoreBytes + closed_bytes() + quota, os::page_bytes());
+    const bool counting = S::global.counting.load(std::memory_order_relaxed);
+    return align_up(kStateBytes + kStoreBytes + (counting ? kStateBytes : 0), os::page_bytes());
   }
   static constexpr unsigned kSpares = 8;
 
@@ -176,13 +173,8 @@ struct Threads {
       g.thread_memory += mapping_bytes();
     }
     ::new (static_cast<void*>(t)) Thread;
-    const std::uintptr_t behind = address(t) + kStateBytes + kStoreBytes;
-    if (closed_bytes() != 0) t->closed = ::new (pointer(behind)) Thread;
-    if (HeapProfile::is_on()) {
-      t->quota = ::new (pointer(behind + closed_bytes())) typename S::Quota;
-      t->countdown = &t->quota->countdown;
-      Line::Front::join(t->quota->front, t->quota->store);
-    }
+    if (g.counting.load(std::memory_order_relaxed))
+      t->closed = ::new (pointer(address(t) + kStateBytes + kStoreBytes)) Thread;
     Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
     Line::Guard::join(t->guard);
     Line::Exchange::join(t->exchange, S::shelves.exchange);
@@ -201,7 +193,7 @@ struct Threads {
   // Makes a state whole again that was revoked, or that a fork cut off in the middle of an operation.
   static void restore(Thread& t) {
     Line::Front::reconcile(t.front);
-    if (t.quota != nullptr) Line::Front::reconcile(t.quota->front);
+    if (t.quota.peek() != nullptr) Line::Front::reconcile(t.quota.peek()->front);
     if (t.revoked.peek()) Line::Retain::bins_grown(t.retain, t.capacity_bytes);
     t.revoked.set(false);
     t.gave(t.taken_back);
@@ -245,6 +237,7 @@ struct Threads {
   // the list's lock.
   static void discard(Thread& t) {
     R::leave(t);
+    Quotas<Line>::leave(t);
     std::uint64_t sums[kEvents] = {};
     Line::Observe::add_to(t.observe, sums);
     const Hold hold(S::shared.lock);

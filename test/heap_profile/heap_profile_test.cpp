@@ -3,12 +3,14 @@
 // The heap profile of a program that knows its own: how much each of its call sites allocates and frees, in
 // patterns that a sample of convenience would get wrong. What the profile says is compared with the truth, by
 // the standard error of what it samples; six of them, so that a failure by chance is one in a hundred million
-// comparisons. The interval is set by the test's environment.
+// comparisons. The interval is set by the test's environment, or, where that says 0, when the first test
+// begins.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -18,6 +20,7 @@
 #include "heap_profile/profile_file.hpp"
 #include "stress/scale.hpp"
 #include "stress/threads.hpp"
+#include "support/barrier.hpp"
 #include "support/fork.hpp"
 #include "support/heap_api.hpp"
 
@@ -133,10 +136,21 @@ void ExpectTrue(std::initializer_list<int> sites) {
   }
 }
 
+// What stands under the knob now.
+std::string Interval(const char* wanted = nullptr) {
+  char text[200];
+  EXPECT_EQ(0, hz_ctl("profile_heap", wanted, text, sizeof text)) << text;
+  return text;
+}
+
 class HeapProfile : public ::testing::Test {
  protected:
   void SetUp() override {
     if (IsTiny()) GTEST_SKIP() << "the line keeps no profile";
+    if (Interval() == "0") {
+      EXPECT_EQ(0, hz_write_heap_profile("/dev/null"));
+      Interval("1K");
+    }
   }
 };
 
@@ -375,6 +389,82 @@ TEST_F(HeapProfile, AChildGoesOnByItself) {
   EXPECT_EQ(1u, Found(Now(), 23).live_blocks);
   EXPECT_EQ(0u, Found(Now(), 24).live_blocks);
   FreeOf(23, block, kSize);
+}
+
+// What is allocated meanwhile is nobody's, also of a thread that lives through it; what was a sample before
+// is one.
+class HeapProfileThatPauses : public HeapProfile {};
+TEST_F(HeapProfileThatPauses, GoesOnWhereItWas) {
+  constexpr std::size_t kSize = 100;
+  std::vector<void*> before, meanwhile, after;
+  // A crossing of each thread tells it.
+  const auto cross = [] { FreeOf(31, MakeOf(31, 8u << 20), 8u << 20); };
+  const auto make = [](int site, std::vector<void*>& into) {
+    for (unsigned i = 0; i < kMany / 2; ++i) into.push_back(MakeOf(site, kSize));
+  };
+  Barrier step(2);
+  Thread other([&] {
+    for (unsigned i = 0; i < 1000; ++i) FreeOf(25, MakeOf(25, kSize), kSize);
+    step.Wait();  // it pauses
+    cross();
+    for (unsigned i = 0; i < kMany / 4; ++i) FreeOf(26, MakeOf(26, kSize), kSize);
+    step.Wait();
+    step.Wait();  // it goes on
+    cross();
+    for (unsigned i = 0; i < kMany / 4; ++i) FreeOf(27, MakeOf(27, kSize), kSize);
+  });
+  cross();
+  make(28, before);
+  ExpectTrue({28});
+  EXPECT_EQ("0", Interval("0"));
+  cross();
+  step.Wait();
+  make(29, meanwhile);
+  for (void* block : before) FreeOf(28, block, kSize);
+  step.Wait();
+  EXPECT_EQ("2048", Interval("2K")) << "another one: of what is a sample already nothing changes";
+  cross();
+  step.Wait();
+  make(30, after);
+  other.Join();
+  const ProfileFile profile = Now();
+  EXPECT_EQ(2048u, profile.interval);
+  for (const int site : {26, 29}) EXPECT_EQ(0u, Found(profile, site).samples) << site;
+  for (const int site : {27, 30}) ExpectTrue(profile, site);
+  EXPECT_EQ(Found(profile, 28).samples, Found(profile, 28).freed);
+  EXPECT_EQ(0u, Found(profile, 28).live_bytes);
+  for (void* block : meanwhile) api::Free(block);
+  for (void* block : after) FreeOf(30, block, kSize);
+  EXPECT_EQ(0u, Found(Now(), 30).live_bytes);
+}
+TEST_F(HeapProfileThatPauses, AndGoesOnWhileThreadsAreAtWork) {
+  std::atomic<bool> done{false};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (unsigned n = 0; n < 3; ++n) {
+    threads.push_back(std::make_unique<Thread>([n, &done] {
+      Random random(n);
+      std::array<unsigned char*, 200> blocks = {};
+      while (!done.load(std::memory_order_relaxed)) {
+        unsigned char*& block = blocks[Below(random, 200)];
+        if (block != nullptr && *block != n) std::abort();
+        api::Free(block);
+        block = static_cast<unsigned char*>(api::Malloc(1 + Below(random, 3000)));
+        *block = static_cast<unsigned char>(n);
+      }
+      for (unsigned char* block : blocks) api::Free(block);
+    }));
+  }
+  const char* const intervals[] = {"0", "1K", "4K", "0", "64"};
+  for (unsigned i = 0; i < Scaled(200, 40); ++i) {
+    Interval(intervals[i % 5]);
+    if (i % 3 == 0) api::Trim();
+    usleep(300);
+  }
+  done.store(true, std::memory_order_relaxed);
+  threads.clear();
+  EXPECT_EQ("1024", Interval("1K"));
+  const ProfileFile profile = Now();
+  for (const ProfiledSite& site : profile.sites) EXPECT_GE(site.samples, site.freed);
 }
 
 // More stacks than there is room for: the rest is said to be missing.

@@ -24,7 +24,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
     unknown_fields,
 )
 from hakozuna_observe import __main__ as command
-from hakozuna_observe import layout, prof, profile, symbols
+from hakozuna_observe import control, layout, prof, profile, symbols
 from hakozuna_observe.process import Process, UnseenError
 from hakozuna_observe.symbols import Frame, Names, short
 from heap_profiles import BASE, LIBRARY, code, figures, many
@@ -751,7 +751,7 @@ def test_a_process_is_read_as_its_table_stands(monkeypatch: pytest.MonkeyPatch, 
     words.interval = 0
     code_, _, err = run(os.getpid())
     assert code_ == 2
-    assert err.endswith("keeps no heap profile: start it with HZ_PROFILE_HEAP=1\n")
+    assert err.endswith("keeps no heap profile: start it with HZ_PROFILE_HEAP=1, or set profile_heap by hz ctl\n")
 
 
 def test_a_damaged_description_is_refused_and_an_old_one_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -787,10 +787,37 @@ def test_a_process_and_the_file_that_it_leaves(line: str, hold: Holders, tmp_pat
     assert left.sum().allocated_bytes >= total.allocated_bytes
 
 
+def test_a_profile_that_begins_and_pauses_while_the_process_runs(hold: Holders, run: Run, tmp_path: Path) -> None:
+    left = tmp_path / "left.heap"
+    held = hold("hakozuna", "busy", HZ_CONTROL="1", HZ_PROFILE_HEAP="0", HZ_PROFILE_HEAP_FILE=str(left))
+    with pytest.raises(UnseenError, match="set profile_heap first"):
+        control.ask(held.pid, "set write_heap_profile")
+    assert run(held.pid)[0] == 2
+    assert control.ask(held.pid, "set profile_heap 4096") == "4096"
+    end = time.monotonic() + 10
+    while not (seen := profile.of_process(held.pid)[0].sum()).samples and time.monotonic() < end:
+        time.sleep(0.02)
+    assert seen.samples > 0
+    assert control.ask(held.pid, "set profile_heap 0") == "0"
+    assert control.ask(held.pid, "get profile_heap") == "0"
+    assert control.ask(held.pid, "set write_heap_profile") == "1"
+    written = profile.read(str(left))
+    assert written.interval == 4096
+    assert written.sum().samples >= seen.samples
+    most = max((site.stack for site in written.sites), key=len)
+    assert len(most) > 2, "stacks are whole"
+    time.sleep(0.3)  # each thread crosses by then, or has ended
+    paused = profile.of_process(held.pid)[0].sum().samples
+    time.sleep(0.2)
+    assert profile.of_process(held.pid)[0].sum().samples == paused
+    held.end()
+    assert profile.read(str(left)).sum().samples == paused
+
+
 def test_a_process_that_keeps_none(hold: Holders, run: Run) -> None:
     code_, out, err = run(hold("hakozuna").pid)
     assert (code_, out) == (2, "")
-    assert err.endswith("keeps no heap profile: start it with HZ_PROFILE_HEAP=1\n")
+    assert err.endswith("keeps no heap profile: start it with HZ_PROFILE_HEAP=1, or set profile_heap by hz ctl\n")
 
 
 def test_a_process_that_ends_meanwhile(hold: Holders, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

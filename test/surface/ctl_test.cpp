@@ -89,9 +89,10 @@ constexpr Step kSteps[] = {{"on_invalid", "report", "report"}, {"on_invalid", "a
                            {"learn_retain", "105", "105"},     {"learn_looks", "5", "5"},
                            {"learn_looks", "32", "32"},        {"learn_classes", "4", "4"},
                            {"learn_classes", "5", "5"},        {"learn_purger", "0", "0"},
-                           {"learn_purger", "32", "32"}};
+                           {"learn_purger", "32", "32"},       {"profile_heap", "64k", "65536"},
+                           {"profile_heap", "1", "524288"},    {"profile_heap", "0", "0"}};
 bool IsNothingHere(const std::string& key) {
-  return IsTiny() && (key == "thread_cache" || key.rfind("learn_", 0) == 0);
+  return IsTiny() && (key == "thread_cache" || key == "profile_heap" || key.rfind("learn_", 0) == 0);
 }
 
 TEST(Ctl, EveryKeyTellsWhatItIs) {
@@ -113,8 +114,8 @@ TEST(Ctl, EveryKeyTellsWhatItIs) {
       EXPECT_NE("", answer.text);
     }
   }
-  EXPECT_EQ(IsTiny() ? 5u : 12u, live);
-  for (const char* deed : {"trim", "purge", "write_stats", "write_profile"})
+  EXPECT_EQ(IsTiny() ? 5u : 13u, live);
+  for (const char* deed : {"trim", "purge", "write_stats", "write_profile", "write_heap_profile"})
     EXPECT_EQ("action", rows.at(deed).when);
   EXPECT_EQ("0", rows.at("control").value);
   EXPECT_EQ("none", rows.at("stats_dir").value);

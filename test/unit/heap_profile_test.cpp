@@ -29,7 +29,7 @@ TEST_F(HeapProfileTest, CountdownsAreGeometric) {
   for (const std::size_t bytes : {std::size_t{16}, std::size_t{512}, std::size_t{4096}, std::size_t{16384}}) {
     SCOPED_TRACE(bytes);
     const double p = -std::expm1(-static_cast<double>(bytes) / kInterval);
-    Countdown countdown;
+    Countdown countdown = {.interval = kInterval};
     double sum = 0, squares = 0, ones = 0;
     for (int i = 0; i < kDraws; ++i) {
       countdown.left[1] = 0;
@@ -50,7 +50,7 @@ TEST_F(HeapProfileTest, CountdownsAreGeometric) {
 }
 
 TEST_F(HeapProfileTest, ADrawnOneStays) {
-  Countdown countdown;
+  Countdown countdown = {.interval = kInterval};
   HeapProfile::draw(countdown, 3, 64);
   const std::uint64_t left = countdown.left[3];
   HeapProfile::draw(countdown, 3, 64);
@@ -61,7 +61,7 @@ TEST_F(HeapProfileTest, ADrawnOneStays) {
 // Of those that a thread does not answer for, and of huge blocks, each by itself.
 TEST_F(HeapProfileTest, HugeBlocksHaveTheChanceOfTheirSize) {
   constexpr int kDraws = 100'000;
-  Countdown countdown;
+  Countdown countdown = {.interval = kInterval};
   for (const std::size_t bytes : {std::size_t{1024}, std::size_t{8192}}) {
     const double p = -std::expm1(-static_cast<double>(bytes) / kInterval);
     int samples = 0;

@@ -347,17 +347,19 @@ struct Library {
     return now;
   }
   static const char* lacks(Setting setting) {
-    return setting == Setting::kThreadCache ? "no thread of this line caches anything"
-           : setting == Setting::kLearning  ? "this line has no policy"
-                                            : nullptr;
+    return setting == Setting::kThreadCache   ? "no thread of this line caches anything"
+           : setting == Setting::kLearning    ? "this line has no policy"
+           : setting == Setting::kHeapProfile ? "this line keeps no heap profile"
+                                              : nullptr;
   }
-  static void change(Setting setting, const Options&, const Options& wanted) {
-    if (setting == Setting::kOnInvalid) return FaultReport::set_on_invalid(wanted.report_only);
+  static const char* change(Setting setting, const Options&, const Options& wanted) {
+    if (setting == Setting::kOnInvalid) FaultReport::set_on_invalid(wanted.report_only);
     const Hold hold;
     if (setting == Setting::kRetain) H::retain = wanted.retain;
     if (setting == Setting::kRetainFloor) H::floor = wanted.retain_floor;
     if (setting == Setting::kLimitSoft) Regions::limits.set(wanted.limit_soft, {});
     if (setting == Setting::kLimitHard) Regions::limits.set({}, wanted.limit_hard);
+    return nullptr;
   }
   static Outcome act(Action action) {
     switch (action) {
@@ -368,6 +370,7 @@ struct Library {
       }
       case Action::kWriteStats: print_last(); return {0, "1"};
       case Action::kWriteProfile: break;
+      case Action::kWriteHeapProfile: return {ENOTSUP, "this line keeps no heap profile"};
     }
     return {ENOTSUP, "this line has no policy"};
   }
