@@ -80,7 +80,7 @@ struct Quotas {
  private:
   // Slots of a class that a busy thread has in turn between front and quota, so that it does not cross for
   // each malloc.
-  static constexpr std::size_t kTurning = 64, kTurningBytes = 32 * kKiB;
+  static constexpr std::size_t kTurning = 128, kTurningBytes = 64 * kKiB;
   static constexpr unsigned kMost = [] {
     if constexpr (FrontOfMagazines<Front>) return unsigned{Front::Magazine::kSlots};
     return 256U;
