@@ -22,6 +22,8 @@ struct Box {
   static bool is_unused(PerThread&, Bin, std::uint16_t);
   static bool is_over(const PerThread&, const Allowance&, std::size_t);
   static void set_learning(Learning, const Cap&, unsigned);
+  static Cap cap();
+  static void change(const Cap&, const Cap&);
   static bool watches();
   static void refilled(const PerThread&, std::size_t, unsigned);
   static void span_acquired(Bin);

@@ -9,6 +9,7 @@ struct Box {
   struct Global {};
   struct PerThread {};
   static void set(Global&, const RetainSettings&);
+  static RetainSettings settings(const Global&);
   static void bound(Global&, unsigned, std::size_t, bool);
   static void set_purger(Global&, bool);
   static bool has_purger(const Global&);

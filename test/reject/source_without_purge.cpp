@@ -14,6 +14,7 @@ struct Box {
   static std::uintptr_t table(const Global&, unsigned);
   static void tell(Global&, void (*)(std::size_t));
   static void limit(Global&, MemoryLimit, MemoryLimit);
+  static Limits limits(const Global&);
   static Run acquire(Global&, std::size_t, std::size_t, Demand);
   static bool claim(Global&, std::uintptr_t, bool);
   static void release(Global&, std::uintptr_t, bool);
@@ -32,6 +33,11 @@ struct Box {
 #endif
   static void free_locks(Global&);
   static void make_whole(Global&);
+  static void hold(Global&, std::uintptr_t, unsigned, std::uintptr_t);
+  static void join(Global&, std::uintptr_t, std::uintptr_t);
+  static void drop(Global&, std::uintptr_t);
+  static unsigned holder(Global&, std::uintptr_t);
+  static std::uintptr_t next_held(Global&, std::uintptr_t);
   static void note_mapping_boundary(Global&, std::uintptr_t);
   static bool in_pieces(Global&, std::uintptr_t);
   static std::size_t piece(Global&, std::uintptr_t, std::size_t);
