@@ -140,7 +140,12 @@ SLOW_CHECKED = r"^stress\..*\.Revocation/InBinOf\.Calloc/0$"
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
 ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
 FULL = (
-    Lane("release", long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"), without=SHOWN_ELSEWHERE),
+    Lane(
+        "release",
+        long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"),
+        brief_lines=("hz3", "hz8"),
+        without=SHOWN_ELSEWHERE,
+    ),
     Lane(
         "release-clang",
         folders=("unit", "contract", "surface", "death", "golden", "jemalloc", "package", "returns", "life"),

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 
 #include "stress/blocks.hpp"
@@ -19,23 +20,23 @@ namespace {
 
 constexpr unsigned kStrangers = 2;
 constexpr unsigned kPublished = 600;
-constexpr int kPatienceSeconds = 3;
+constexpr std::int64_t kPatience = 500;  // milliseconds
 
 std::atomic<bool> held{false};
 std::atomic<unsigned> done{0}, blocked{0};
 
-time_t Now() {
+std::int64_t Now() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec;
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
 // Waits for the others, but not for ever: the owner may hold what they need.
 void Hold(int) {
   const int saved = errno;
-  const time_t start = Now();
+  const std::int64_t start = Now();
   held = true;
-  while (done != kStrangers && Now() - start <= kPatienceSeconds) sched_yield();
+  while (done != kStrangers && Now() - start <= kPatience) sched_yield();
   if (done != kStrangers) ++blocked;
   errno = saved;
 }
