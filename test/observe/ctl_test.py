@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,14 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakozuna_observe import control, picture, stats_file
+from hakozuna_observe import control, stats_file
 from hakozuna_observe.process import Process, UnseenError
-from holders import BUILD, LINES, Holders, hz, library
+from holders import BUILD, LINES, Holders, as_other_user, hz, library
 
 pytest_plugins = ("holders",)
 
 PERMITTED = {"HZ_CONTROL": "1"}
-OTHER_USER = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
 
 
 def threads(pid: int) -> list[str]:
@@ -63,23 +61,6 @@ def answer_to(end: socket.socket) -> bytes:
             text += part
     end.close()
     return text
-
-
-def as_other_user(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`hz` without the launcher, of a user who has nothing to say."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("needs root and setpriv")
-    package = str(Path(picture.__file__).parents[1])
-    answer = subprocess.run(
-        [*OTHER_USER, "/usr/bin/python3", "-m", "hakozuna_observe", *arguments],
-        env={"PYTHONPATH": package, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "No module named" in answer.stderr:
-        pytest.skip("the tree cannot be read by others")
-    return answer
 
 
 # --- control

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import hakozuna_observe
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,3 +90,30 @@ def hz(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The launcher, with this build."""
     command = [str(ROOT / "hz"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def as_other_user(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`hz` without the launcher, of a user who has nothing to say."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv")
+    package = str(Path(hakozuna_observe.__file__).parents[1])
+    answer = subprocess.run(
+        [
+            "setpriv",
+            "--reuid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+            "/usr/bin/python3",
+            "-m",
+            "hakozuna_observe",
+            *arguments,
+        ],
+        env={"PYTHONPATH": package, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No module named" in answer.stderr:
+        pytest.skip("the tree cannot be read by others")
+    return answer
