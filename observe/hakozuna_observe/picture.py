@@ -222,6 +222,7 @@ def _metadata(reader: _Reader) -> int:
         own += sum(
             struct.unpack_from("<Q", text, i * store.bytes + number("magazine.held"))[0] for i in range(store.count)
         )
+    own += reader.one("profile.bytes")
     return own + reader.one("region.count") * number("region.notes") + _notes_of_huge(reader)
 
 

@@ -69,10 +69,9 @@ constinit std::uint32_t* site_rows = nullptr;  // 1 + the number of a site, by i
 constinit std::atomic<std::uint32_t> sites_used{0};
 constinit Live* live = nullptr;                      // by the block's address
 constinit std::atomic<std::uint32_t> taken{0};       // rows of `live` that are in use, or promised
-constinit std::atomic<std::uint32_t> most_taken{0};  // at once so far
+constinit std::uint32_t most_taken = 0;              // at once so far
 constinit std::uint64_t all_live = 0, all_peak = 0;  // bytes
-constinit std::atomic<std::size_t> quota_bytes{0};
-constinit std::uint64_t opened = 0;  // microseconds
+constinit std::uint64_t opened = 0;                  // microseconds
 
 constinit std::atomic<bool> walks{false};  // stacks can be walked
 constinit os::Code ours;
@@ -99,6 +98,14 @@ void insert(const Live& sample) {
   at.since = sample.since;
   std::atomic_signal_fence(std::memory_order_release);
   at.block = sample.block;
+}
+// Each sample more than ever before may touch a page more.
+void count_pages() {
+  const std::uint32_t now = taken.load(std::memory_order_relaxed);
+  const std::size_t page = os::page_bytes(), all = kLiveRows * sizeof *live;
+  for (; most_taken < now; ++most_taken)
+    if (std::size_t{most_taken} * page < all)
+      HeapProfile::state.bytes.fetch_add(page, std::memory_order_relaxed);
 }
 // Those behind it that it had pushed away come nearer.
 void remove(Live& sample) {
@@ -141,6 +148,7 @@ std::uint32_t site_of(void* const* frames, unsigned depth) {
   __atomic_store_n(&site.state, 1, __ATOMIC_RELEASE);
   site_rows[row] = number + 1;
   sites_used.store(number + 1, std::memory_order_relaxed);
+  HeapProfile::state.bytes.fetch_add(sizeof(Site), std::memory_order_relaxed);
   return number;
 }
 
@@ -298,6 +306,7 @@ HZ_COLD bool make_tables() {
   live = static_cast<Live*>(pointer(address(at) + of_sites + of_rows));
   scratch = ::new (pointer(address(at) + of_sites + of_rows + of_live)) Scratch;
   opened = os::microseconds();
+  HeapProfile::state.bytes.fetch_add(of_rows, std::memory_order_relaxed);
   return true;
 }
 
@@ -325,12 +334,12 @@ HZ_COLD void* HeapProfile::map_quota(std::size_t bytes) {
   void* const at = os::map(whole, page);
   if (at == nullptr) return nullptr;
   os::forbid_huge_pages(at, whole);
-  quota_bytes.fetch_add(whole, std::memory_order_relaxed);
+  state.bytes.fetch_add(whole, std::memory_order_relaxed);
   return at;
 }
 HZ_COLD void HeapProfile::unmap_quota(void* quota, std::size_t bytes) {
   const std::size_t whole = align_up(bytes, os::page_bytes());
-  quota_bytes.fetch_sub(whole, std::memory_order_relaxed);
+  state.bytes.fetch_sub(whole, std::memory_order_relaxed);
   os::unmap(quota, whole);
 }
 
@@ -382,9 +391,7 @@ void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void*
   }
   const Hold hold(tables_lock);
   const std::uint32_t site = site_of(frames + first, depth);
-  const std::uint32_t now_taken = taken.load(std::memory_order_relaxed);
-  if (now_taken > most_taken.load(std::memory_order_relaxed))
-    most_taken.store(now_taken, std::memory_order_relaxed);
+  count_pages();
   const Live sample = {.block = address(block),
                        .site = site,
                        .bin = static_cast<std::uint32_t>(bin),
@@ -442,13 +449,6 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
   const bool whole = writer.finish();
   if (!whole) warn("it cannot be written", path);
   return whole;
-}
-
-std::size_t HeapProfile::metadata_bytes() {
-  if (!is_on()) return 0;
-  const std::size_t pages = std::size_t{most_taken} * os::page_bytes(), all = kLiveRows * sizeof *live;
-  return sites_used * sizeof(Site) + kSiteRows * sizeof *site_rows + (pages < all ? pages : all) +
-         quota_bytes;
 }
 
 }  // namespace hz

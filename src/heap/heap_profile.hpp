@@ -78,7 +78,7 @@ struct HeapProfile {
   // `patience`: milliseconds for the lock, which who interrupted a thread may wait for in vain; 0: endless.
   static bool write(const char* path, const char* line, unsigned patience);
 
-  static std::size_t metadata_bytes();
+  static std::size_t metadata_bytes() { return state.bytes.load(std::memory_order_relaxed); }
 
   // Words for who looks from outside.
   struct Site {
@@ -99,6 +99,7 @@ struct HeapProfile {
     std::atomic<bool> pauses;
     Site* sites;
     std::atomic<std::uint64_t> dropped;  // samples that there was no room for
+    std::atomic<std::uint64_t> bytes;    // of quotas, and of the tables as far as they are touched
   };
   static inline constinit State state = {};
 
@@ -106,9 +107,10 @@ struct HeapProfile {
     using Word = layout::Word;
     constexpr std::size_t kWide = sizeof(std::uint64_t);
     return layout::joined(
-        layout::placed(layout::Words<3>{Word("profile.interval", offsetof(State, interval), kWide),
+        layout::placed(layout::Words<4>{Word("profile.interval", offsetof(State, interval), kWide),
                                         {"profile.sites", offsetof(State, sites), sizeof(void*)},
-                                        {"profile.dropped", offsetof(State, dropped), kWide}},
+                                        {"profile.dropped", offsetof(State, dropped), kWide},
+                                        {"profile.bytes", offsetof(State, bytes), kWide}},
                        part, 0),
         layout::placed(layout::Words<14>{Word("site.bytes", sizeof(Site)),
                                          {"site.most", kMostSites},
