@@ -12,6 +12,17 @@
 
 namespace hz_test {
 
+// Lives while this thread calls the system in a test's own name: that is none of the heap's calls, which fail
+// (failing_calls.hpp).
+struct TestsOwn {
+  TestsOwn() { is = true; }
+  ~TestsOwn() { is = false; }
+  TestsOwn(const TestsOwn&) = delete;
+  TestsOwn& operator=(const TestsOwn&) = delete;
+
+  static inline thread_local bool is = false;
+};
+
 // What a call gave, and whether it failed as it should.
 struct Answer {
   void* block = nullptr;

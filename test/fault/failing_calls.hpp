@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the system calls of the heap fail on purpose: the program is linked so that its mmap, munmap,
-// mprotect, mremap and madvise go through here (--wrap), and each fails as the kernel would. The C library's
-// own calls do not. Called by the tests of failing calls; costs a counter a call.
+// Makes the calls of the heap to the system fail on purpose: the program is linked so that what src/os calls
+// by these names goes through here (--wrap), and each fails as the kernel or the C library would. Their own
+// calls do not, nor what a test calls in its own name (TestsOwn). Called by the tests of failing calls; costs
+// a counter a call.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,15 +14,39 @@ namespace hz_test::failing {
 
 enum class Mode : unsigned { kNone, kOnce, kFrom, kSometimes };
 
-// One bit a call.
-constexpr unsigned kMap = 1, kUnmap = 2, kProtect = 4, kMove = 8, kAdvise = 16, kAllCalls = 31;
+// One bit a kind of call.
+constexpr unsigned kMap = 1, kUnmap = 2, kProtect = 4, kMove = 8, kAdvise = 16, kMemory = 31;
+constexpr unsigned kBarrier = 32;   // membarrier
+constexpr unsigned kWait = 64;      // a futex: it is as if somebody had woken it, or a signal come
+constexpr unsigned kMachine = 128;  // what is asked of machine and process, and the names of mappings
+constexpr unsigned kThread = 256;   // a thread of ours, and what it needs
+constexpr unsigned kHook = 512;     // at a thread's end, at a fork, at SIGTERM
+constexpr unsigned kFile = 1024;
+constexpr unsigned kSocket = 2048;
+constexpr unsigned kKinds = 12, kAllCalls = (1U << kKinds) - 1;
+constexpr unsigned kProcessor = 1U << kKinds;  // which one: asked so often that it is no point of its own
+constexpr const char* kNames[kKinds] = {"map",  "unmap",   "protect", "move", "advise", "barrier",
+                                        "wait", "machine", "thread",  "hook", "file",   "socket"};
 
 void None();
-void Once(std::uint64_t call);  // the call of that number fails, counted from now, from 1
-void From(std::uint64_t call);  // it and all that follow
-void Sometimes(unsigned one_in, unsigned which_calls);  // at random
-std::uint64_t Calls();                                  // since then
+// The call of that number fails, counted from now, from 1.
+void Once(std::uint64_t call, unsigned which_calls = kMemory);
+void From(std::uint64_t call, unsigned which_calls = kMemory);  // it and all that follow
+void Sometimes(unsigned one_in, unsigned which_calls);          // at random
+std::uint64_t Calls();                                          // since then
 std::uint64_t Failures();
+void Forget();  // those so far
+// Before main: HZ_TEST_FAIL="once 7" or "from 7" in the environment, of all calls. Whether it says so.
+bool StartedToFail();
+
+// What several processes met, in memory that they share: the open file HZ_TEST_SEEN. Each adds what failed in
+// it.
+struct Seen {
+  std::atomic<unsigned> of_kind[kKinds];
+
+  static Seen* Shared(int file);
+  void Note();
+};
 
 // From now on every move to a fixed place unmaps it, as the kernel may, and fails; before it returns,
 // somebody else maps a page of the hole, at that offset or as far from its end, and fills it. Where; null

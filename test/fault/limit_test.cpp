@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random walks while the limit of address space falls and rises around what the process has, down to nothing
-// new at all. Each turn is a process of its own with a seed of its own: it starts under a limit, so that the
-// arena grows in place and the limit is felt. HZ_TEST_SEED repeats a turn; HZ_TEST_LONG walks for many
-// minutes.
+// Random walks while the limit of address space, or of data, falls and rises around what the process has,
+// down to nothing new at all. Each turn is a process of its own with a seed of its own: it starts under a
+// limit, so that the arena grows in place and the limit is felt. HZ_TEST_SEED repeats a turn; HZ_TEST_LONG
+// walks for many minutes.
 #include <gtest/gtest.h>
 
 #include "fault/walk.hpp"
@@ -16,16 +16,30 @@ namespace {
 
 constexpr unsigned kBits = 26;
 
+// What is limited, and what the process has of it.
+struct Limited {
+  int resource;
+  const char* used;
+};
+constexpr Limited kAddressSpace = {RLIMIT_AS, "VmSize:"}, kData = {RLIMIT_DATA, "VmData:"};
+
+void SetLimit(const Limited& what, rlim_t bytes) {
+  rlimit limit = {};
+  getrlimit(what.resource, &limit);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  setrlimit(what.resource, &limit);
+}
+
 // A new limit near what the process has now; sometimes none, sometimes not a byte more.
-void Squeeze(Random& random) {
-  const std::size_t now = ProcBytes("/proc/self/status", "VmSize:");
+void Squeeze(const Limited& what, Random& random) {
+  const std::size_t now = ProcBytes("/proc/self/status", what.used);
   switch (Below(random, 6)) {
-    case 0: return ForbidMoreAddressSpace();
-    case 1: return SetSoftLimit(now);
-    case 2: return SetSoftLimit(now - std::min(now / 2, LogSize(random, kBits)));
-    case 3: return SetSoftLimit(now + LogSize(random, 20));
-    case 4: return SetSoftLimit(now + LogSize(random, kBits));
-    default: return AllowMoreAddressSpace();
+    case 0: return SetLimit(what, 1);
+    case 1: return SetLimit(what, now);
+    case 2: return SetLimit(what, now - std::min(now / 2, LogSize(random, kBits)));
+    case 3: return SetLimit(what, now + LogSize(random, 20));
+    case 4: return SetLimit(what, now + LogSize(random, kBits));
+    default: return SetLimit(what, kLimitBytes);
   }
 }
 
@@ -35,7 +49,7 @@ void GrowStack() {
   for (std::size_t at = 0; at < sizeof deep; at += 1024) Opaque(&deep[at])[0] = 1;
 }
 
-void WalkUnderLimit(unsigned threads, unsigned steps) {
+void WalkUnderLimit(const Limited& what, unsigned threads, unsigned steps) {
   const Watchdog watchdog(100);
   GrowStack();
   Verdict verdict;
@@ -44,18 +58,19 @@ void WalkUnderLimit(unsigned threads, unsigned steps) {
   for (unsigned i = 0; i < threads; ++i) {
     walks.push_back(std::make_unique<Walk>(verdict, mailbox, Seed() * 100 + i, kBits));
   }
+  const auto squeeze = [&](Random& random) { Squeeze(what, random); };
   if (threads == 1) {
-    walks[0]->Run(steps, Squeeze);
+    walks[0]->Run(steps, squeeze);
   } else {
     Barrier started(threads);  // what starts threads allocates, and is not what is tested here
     Together(threads, [&](unsigned i) {
       started.Wait();
-      walks[i]->Run(steps, Squeeze);
+      walks[i]->Run(steps, squeeze);
     });
   }
-  ForbidMoreAddressSpace();
+  SetLimit(what, 1);
   for (auto& walk : walks) walk->CheckAll();
-  AllowMoreAddressSpace();
+  SetLimit(what, kLimitBytes);
   const unsigned refused = EndWalks(verdict, walks, steps, kBits);
   EXPECT_GT(refused, steps / 400) << "the limit was not felt";
   ExpectNothingLost();
@@ -67,9 +82,9 @@ void WalkUnderLimit(unsigned threads, unsigned steps) {
 }
 
 // One turn after the other, every other one with counting.
-void Turns(unsigned threads, unsigned steps) {
+void Turns(const Limited& what, unsigned threads, unsigned steps) {
   if (kUnderTool) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
-  if (StartedUnderLimit()) return WalkUnderLimit(threads, steps);
+  if (StartedUnderLimit()) return WalkUnderLimit(what, threads, steps);
   const std::uint64_t first = Seed();
   const unsigned turns = NumberFrom("HZ_TEST_SEED", 0) != 0 ? 1 : Long() ? 300 : Quick() ? 1 : 3;
   for (unsigned turn = 0; turn < turns && !::testing::Test::HasFailure(); ++turn) {
@@ -82,8 +97,9 @@ void Turns(unsigned threads, unsigned steps) {
   unsetenv("HZ_TEST_SEED");
 }
 
-TEST(ShrinkingLimit, OneThread) { Turns(1, 8000); }
-TEST(ShrinkingLimit, FourThreads) { Turns(4, 3000); }
+TEST(ShrinkingLimit, OneThread) { Turns(kAddressSpace, 1, 8000); }
+TEST(ShrinkingLimit, FourThreads) { Turns(kAddressSpace, 4, 3000); }
+TEST(ShrinkingLimit, OfData) { Turns(kData, 1, 3000); }
 
 }  // namespace
 }  // namespace hz_test

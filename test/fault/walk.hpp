@@ -114,6 +114,7 @@ class Walk {
   }
   // A thread that allocates, if there is one to be had.
   void TryThread() {
+    const TestsOwn own;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, std::size_t{256} << 10);

@@ -20,7 +20,7 @@ set(HZ_TEST_COSTS
   "^jemalloc\\.redis$" 8
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
-  "^fault\\..*(Shrinking|CountDown|FailingCalls)" 8
+  "^fault\\..*(Shrinking|FailingCalls)" 8
   "^(stress|lab|package\\.consumer|launcher)\\." 5
   "^(contract\\.(LineContract|SourceLimit)|model|death|reject)" 4)
 
