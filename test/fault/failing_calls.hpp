@@ -38,6 +38,8 @@ std::uint64_t Failures();
 void Forget();  // those so far
 // Before main: HZ_TEST_FAIL="once 7" or "from 7" in the environment, of all calls. Whether it says so.
 bool StartedToFail();
+// HZ_TEST_RESERVED in the environment: no place that the heap asks for is to be had, so that it reserves a
+// range.
 
 // What several processes met, in memory that they share: the open file HZ_TEST_SEEN. Each adds what failed in
 // it.

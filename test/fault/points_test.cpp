@@ -3,10 +3,10 @@
 // Every point at which the system may refuse something, one after the other, in a life that uses all that a
 // heap has (fault/life.hpp), from the heap's start on, which is before main: in one process its first call
 // fails, in the next its second, and so on to the last. Once with the heap as it is by default, once with all
-// that can be switched on, and once more while each and all that follow fail; and while nobody calls the heap
-// and its purger is at work. Prints how many calls of each kind failed (doc/faults.md). HZ_TEST_LONG walks
-// over every point; else a walk that goes over the points of another one again leaves some out, and all do in
-// the quick tier and under sanitizers.
+// that can be switched on, once in a range that is reserved, and once more while each and all that follow
+// fail; and while nobody calls the heap and its purger is at work. Prints how many calls of each kind failed
+// (doc/faults.md). HZ_TEST_LONG walks over every point; else a walk that goes over the points of another one
+// again leaves some out, and all do in the quick tier and under sanitizers.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -76,13 +76,16 @@ class Points : public ::testing::Test {
   }
 
   // This program again, from its start; `how` is "once" or "from".
-  pid_t Started(const std::string& how, unsigned call, bool all_on) {
+  enum class As { kDefault, kAllOn, kReserved };
+  pid_t Started(const std::string& how, unsigned call, As as) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     setenv("HZ_TEST_FAIL", (how + " " + std::to_string(call)).c_str(), 1);
     setenv("HZ_TEST_SEEN", std::to_string(file_).c_str(), 1);
     for (const auto& [name, value] : kAllOn)
-      if (all_on && !(IsTiny() && std::strncmp(name, "HZ_PROFILE_HEAP", 15) == 0)) setenv(name, value, 1);
+      if (as == As::kAllOn && !(IsTiny() && std::strncmp(name, "HZ_PROFILE_HEAP", 15) == 0))
+        setenv(name, value, 1);
+    if (as == As::kReserved) setenv("HZ_TEST_RESERVED", "1", 1);
     execl("/proc/self/exe", "fault_calls", nullptr);
     _exit(kUnsound);
   }
@@ -119,8 +122,9 @@ TEST_F(Points, WithoutAProcessor) {
 
 TEST_F(Points, OneFails) {
   const Watchdog watchdog(Long() ? 3000 : 240);
-  EXPECT_GT(Walk("by-default", Stride(1), 1, [this](unsigned call) { return Started("once", call, false); }),
-            0U);
+  EXPECT_GT(
+      Walk("by-default", Stride(1), 1, [this](unsigned call) { return Started("once", call, As::kDefault); }),
+      0U);
   ExpectFailed({failing::kMap, failing::kUnmap, failing::kAdvise, failing::kHook, failing::kMachine});
   if (!IsTiny()) ExpectFailed({failing::kMove, failing::kBarrier});
 }
@@ -129,16 +133,25 @@ TEST_F(Points, OneFailsWithAllSwitchedOn) {
   constexpr unsigned kAtOnce = 8;
   const Watchdog watchdog(Long() ? 3000 : 240);
   EXPECT_GT(Walk("all-switched-on", Stride(3), kAtOnce,
-                 [this](unsigned call) { return Started("once", call, true); }),
+                 [this](unsigned call) { return Started("once", call, As::kAllOn); }),
             0U);
   ExpectFailed({failing::kMap, failing::kUnmap, failing::kAdvise, failing::kHook, failing::kMachine,
                 failing::kThread, failing::kFile, failing::kSocket});
 }
+// Where the heap has to reserve a range, and makes it usable bit by bit.
+TEST_F(Points, OneFailsInARange) {
+  const Watchdog watchdog(Long() ? 3000 : 240);
+  if (IsTiny()) GTEST_SKIP() << "it maps regions";
+  EXPECT_GT(
+      Walk("reserved", Stride(3), 1, [this](unsigned call) { return Started("once", call, As::kReserved); }),
+      0U);
+  ExpectFailed({failing::kProtect});
+}
 TEST_F(Points, AllFailFromOneOn) {
   const Watchdog watchdog(Long() ? 3000 : 240);
-  EXPECT_GT(
-      Walk("all-from-one-on", Stride(8), 1, [this](unsigned call) { return Started("from", call, false); }),
-      0U);
+  EXPECT_GT(Walk("all-from-one-on", Stride(8), 1,
+                 [this](unsigned call) { return Started("from", call, As::kDefault); }),
+            0U);
 }
 
 // The heap has emptied itself, and its purger takes back what threads cache, purges, falls asleep, and is
