@@ -130,6 +130,8 @@ class Life {
   template <class What>
   void InAThread(What what) {
     pthread_join(Start(what), nullptr);
+    // At once: the next thread may have the place of the one that was forgotten, and all is well again.
+    verdict_.Expect(HeapStats().threads <= 1, "the end of the thread was noticed");
   }
   // So much that there is a purger.
   void MakeAndFree(std::size_t size) {
