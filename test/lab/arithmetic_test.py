@@ -198,7 +198,7 @@ def reciprocals(ir: Ir) -> None:
 
 @claim
 def slot_words(ir: Ir) -> None:
-    """Each word of a slot's bits is its own: a row has its part of each table, and no two of its words share a place."""
+    """Each word of a slot's bits is its own: a row has its part of each table, and no two of its words one place."""
     row = z3.ZeroExt(44, word("row", 20))
     begins = [word("sparse"), word("wide"), word("dense")]
     all_words = ir.number("bits_words")
