@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a scenario of the explorer is made of: some threads that run the real code of the headers, and what
+// must hold at their end. Each is run many times, by another order of its threads and with other values for
+// what they may see (explorer.cpp). Used by the scenarios in this folder; everything here is deterministic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <utility>
+
+namespace hz_test::explorer {
+
+// One execution. What it makes lies at the same addresses each time, and is gone at its end.
+class Execution {
+ public:
+  template <class T>
+  T& make() {
+    return *::new (room(sizeof(T), alignof(T))) T();
+  }
+  // What needs more of it itself.
+  template <class T>
+  T& make_of() {
+    return *::new (room(sizeof(T), alignof(T))) T(*this);
+  }
+  void* room(std::size_t bytes, std::size_t alignment);
+  void thread(std::function<void()> steps);
+  // Whether it is right that nobody goes on although a thread waits; otherwise it never is.
+  void may_wait(std::function<bool()> is_right);
+  // When all threads have ended, and each sees what all of them did.
+  void finally(std::function<void()> check);
+};
+
+// Nothing goes on when it is false: what happened is printed, and how to see it again.
+void expect(bool holds, const char* claim);
+
+// Whose slots are: a slot that somebody has is given to nobody else, and none is lost.
+void taken(const void* slot);           // by this thread, from the structure under test
+void given(const void* slot);           // by this thread, to it
+void starts_outside(const void* slot);  // a slot of this execution, which this thread has now
+std::size_t outside();                  // how many somebody has
+
+// Where the calling thread is from now on.
+void on_cpu(unsigned cpu);
+// The calling thread's number, from 0.
+unsigned self();
+// From here on the calling thread may end before any of its steps, as one that a fork left behind.
+void may_be_cut_off();
+
+// Each scenario stands in one of these, at namespace scope.
+struct Scenario {
+  Scenario(const char* name, void (*run)(Execution&));
+  const char* name;
+  void (*run)(Execution&);
+  Scenario* next;
+};
+
+}  // namespace hz_test::explorer

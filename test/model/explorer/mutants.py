@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# mutants.py --runtime LIBRARY [--sample N | --all | NAME...]: whether the explorer finds what is wrong with headers that are:
+# each mutant is one change of a header (an order weakened, a fence taken away, two stores swapped, a second look dropped),
+# and names the scenario that catches it. A change must apply exactly once. Compiles the scenario with the changed header
+# before the others and runs it; a mutant that no execution catches fails. Called by CTest with a sample, another one each
+# day, and by `hz endure` with all: a second or two of a processor each.
+#
+# Not counted, for no program can tell them from what is right: the exchange to `draining` as a sequentially consistent
+# store, and a bin's compiler fences where the compiler keeps the order anyway (each is here as the swap that it forbids);
+# adopting an inbox although something was adopted; an empty magazine's bit that stays; asking again whether a word changed
+# before a futex that asks itself.
+import argparse
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+RELAXED = "std::memory_order_relaxed"
+
+# name, header, the scenario that catches it, and pairs of what stands there and what is put in its place
+MUTANTS = []
+
+
+def mutant(name, header, scenario, *pairs):
+    MUTANTS.append((name, header, scenario, pairs))
+
+
+def weaker(name, header, scenario, before, order, after="", to="relaxed"):
+    mutant(name, header, scenario, (f"{before}std::memory_order_{order}{after}",
+                                    f"{before}std::memory_order_{to}{after}"))
+
+
+# --- shared lists
+LIST = "base/free_list.hpp"
+weaker("list-push-relaxed", LIST, "list.small", "head, chain.first, ", "release")
+weaker("list-take-relaxed", LIST, "list.small", "rest = head_.exchange(nullptr, ", "acquire")
+mutant("list-take-in-two-steps", LIST, "list.small",
+       ("rest = head_.exchange(nullptr, std::memory_order_acquire);",
+        "rest = head_.load(std::memory_order_acquire);\n    head_.store(nullptr, std::memory_order_relaxed);"))
+weaker("list-give-back-relaxed", LIST, "list.small", "expected, rest, ", "release", ", std")
+mutant("list-give-back-overwrites", LIST, "list.small",
+       ("if (head_.compare_exchange_strong(expected, rest, std::memory_order_release, std::memory_order_relaxed))\n"
+        "        return;",
+        "head_.store(rest, std::memory_order_release);\n      if (rest != expected) return;"))
+weaker("list-give-back-recent-relaxed", LIST, "list.small", "recent = head_.exchange(nullptr, ", "acquire")
+mutant("list-give-back-forgets", LIST, "list.small", ("      rest = recent;\n", ""))
+mutant("list-push-overwrites", LIST, "list.small",
+       ("} while (!head_.compare_exchange_weak(head, chain.first, std::memory_order_release,\n"
+        "                                          std::memory_order_relaxed));",
+        "} while (false);\n    head_.store(chain.first, std::memory_order_release);"))
+mutant("list-batch-of-one", LIST, "list.batches", ("first->count = chain.count;", "first->count = 1;"))
+mutant("list-batch-unlinked", LIST, "list.batches",
+       ("reinterpret_cast<Batch*>(last)->next_batch = rest;", "static_cast<void>(rest);"))
+
+# --- the lock and the turn
+LOCK = "os/lock.hpp"
+weaker("lock-relaxed", LOCK, "lock.sleeps", "if (HZ_UNLIKELY(!word_.compare_exchange_strong(expected, kHeld, ", "acquire")
+weaker("lock-wait-relaxed", LOCK, "lock.sleeps", "while (word_.exchange(kContended, ", "acquire", ") != kFree) wait_on")
+weaker("lock-unlock-relaxed", LOCK, "lock.sleeps", "word_.exchange(kFree, ", "release", ") == kContended")
+mutant("lock-sleeper-says-held", LOCK, "lock.sleeps",
+       ("while (word_.exchange(kContended, std::memory_order_acquire) != kFree) wait_on(raw(), kContended);",
+        "while (word_.exchange(kHeld, std::memory_order_acquire) != kFree) wait_on(raw(), kHeld);"))
+mutant("lock-wakes-nobody", LOCK, "lock.sleeps", ("      wake_one(raw());\n", ""))
+mutant("lock-wakes-when-held", LOCK, "lock.sleeps", ("std::memory_order_release) == kContended)", "std::memory_order_release) == kHeld)"))
+mutant("lock-woken-is-holder", LOCK, "lock.sleeps",
+       ("while (word_.exchange(kContended, std::memory_order_acquire) != kFree) wait_on",
+        "if (word_.exchange(kContended, std::memory_order_acquire) != kFree) wait_on"))
+weaker("lock-spin-relaxed", LOCK, "lock.spins", "word_.compare_exchange_weak(expected, kHeld, ", "acquire")
+mutant("lock-spin-takes", LOCK, "lock.spins",
+       ("if (word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,\n"
+        "                                        std::memory_order_relaxed))\n          return;",
+        "static_cast<void>(expected);\n        word_.exchange(kHeld, std::memory_order_acquire);\n        return;"))
+weaker("lock-try-relaxed", LOCK, "lock.tries", "return word_.compare_exchange_strong(expected, kHeld, ", "acquire")
+weaker("lock-within-relaxed", LOCK, "lock.tries", "while (word_.exchange(kContended, ", "acquire", ") != kFree) {")
+weaker("turn-relaxed", LOCK, "turn", "turn.process_.compare_exchange_strong(before, process_, ", "acquire")
+weaker("turn-leave-relaxed", LOCK, "turn", "turn_.process_.store(0, ", "release")
+mutant("turn-in-two-steps", LOCK, "turn",
+       ("            turn.process_.compare_exchange_strong(before, process_, std::memory_order_acquire);",
+        "            before == 0;\n      if (is_) turn.process_.store(process_, std::memory_order_release);"))
+
+# --- the table that grows, and stores of magazines
+TABLE, STORES = "os/growing_table.hpp", "os/magazines.hpp"
+weaker("table-publish-relaxed", TABLE, "table.grows", "static_cast<Row*>(chunk), ", "release")
+weaker("table-find-relaxed", TABLE, "table.grows", "chunks_[chunk_of(row)].load(", "acquire")
+mutant("table-overwrites", TABLE, "table.grows",
+       ("if (!chunks_[at].compare_exchange_strong(expected, static_cast<Row*>(chunk), std::memory_order_release,\n"
+        "                                             std::memory_order_relaxed))\n      unmap(chunk, bytes_of(at));",
+        "static_cast<void>(expected);\n    chunks_[at].store(static_cast<Row*>(chunk), std::memory_order_release);"))
+mutant("table-unmaps-the-other", TABLE, "table.grows", ("unmap(chunk, bytes_of(at));", "unmap(expected, bytes_of(at));"))
+HOLD = "    const Guarded hold(lock_);\n"
+for function, at in (("take", "  Magazine* take() {\n"), ("keep", "  Magazine* keep(Magazine* first) {\n"),
+                     ("take-kept", "  Magazine* take_kept() {\n"), ("shrink", "  void shrink() {\n"),
+                     ("take-back", "  void take_back(Chunk& chunk, Magazine* magazine) {\n")):
+    mutant(f"store-{function}-without-lock", STORES, "magazines", (at + HOLD, at))
+mutant("store-shrink-remembers", STORES, "magazines",
+       ("if (unused_ != nullptr) drop(*unused_);\n    unused_ = nullptr;", "if (unused_ != nullptr) drop(*unused_);"))
+mutant("store-unused-in-use", STORES, "magazines", ("    if (&chunk == unused_) unused_ = nullptr;\n", ""))
+mutant("store-drop-linked", STORES, "magazines",
+       ("    unlink(chunk);\n    bytes_.fetch_sub", "    bytes_.fetch_sub"))
+
+# --- first-class heaps
+HEAPS = "heap/heap_table.hpp"
+REVOKES = "    biased.store(nullptr, std::memory_order_relaxed);\n    all_have_seen();\n    wait_for_biased();\n"
+mutant("bias-without-barrier", HEAPS, "bias.one", (REVOKES, REVOKES.replace("    all_have_seen();\n", "")))
+mutant("bias-without-waiting", HEAPS, "bias.one", (REVOKES, REVOKES.replace("    wait_for_biased();\n", "")))
+mutant("bias-barrier-first", HEAPS, "bias.one",
+       (REVOKES, "    all_have_seen();\n    biased.store(nullptr, std::memory_order_relaxed);\n    wait_for_biased();\n"))
+mutant("bias-one-look", HEAPS, "bias.one",
+       ("    if (HZ_LIKELY(biased.load(std::memory_order_relaxed) == thread)) return true;\n    leave_biased();\n"
+        "    return false;", "    return true;"))
+mutant("bias-flag-after-look", HEAPS, "bias.one", ("    inside.put(true);\n", ""),
+       ("    if (HZ_LIKELY(biased.load(std::memory_order_relaxed) == thread)) return true;\n    leave_biased();",
+        "    if (biased.load(std::memory_order_relaxed) == thread) return inside.put(true), true;\n    leave_biased();"))
+mutant("bias-flag-stays", HEAPS, "bias.one", ("    leave_biased();\n    return false;", "    return false;"))
+mutant("bias-leave-relaxed", HEAPS, "bias.one", ("inside.set_last(false)", "inside.set(false)"))
+mutant("bias-wait-relaxed", HEAPS, "bias.one", ("while (inside.peek_first())", "while (inside.peek())"))
+mutant("bias-fork-without-barrier", HEAPS, "bias.fork", ("    if (revoked) HeapRow::all_have_seen();\n", ""))
+mutant("bias-fork-without-waiting", HEAPS, "bias.fork", ("rows_.find(i)->wait_for_biased();", "static_cast<void>(0);"))
+mutant("bias-fork-keeps-all", HEAPS, "bias.fork",
+       ("if (biased == nullptr || biased == thread) continue;", "if (biased == nullptr || biased != thread) continue;"))
+weaker("heaps-number-relaxed", HEAPS, "heaps.begin", "last_.store(number, ", "release")
+weaker("heaps-find-relaxed", HEAPS, "heaps.begin", "number <= last_.load(", "acquire")
+
+# --- pending bits
+BITS = "box/exchange/pending_bitmap.hpp"
+weaker("pending-bit-order", BITS, "pending.bit", "<< (index % 64), ", "seq_cst", to="acq_rel")
+weaker("pending-bit-relaxed", BITS, "pending.bit", "<< (index % 64), ", "seq_cst")
+weaker("pending-mark-look-order", BITS, "pending.bit", "mark = entry.mark.load(", "seq_cst", to="acquire")
+weaker("pending-drain-order", BITS, "pending.bit", "entry.mark.exchange(kDraining, ", "seq_cst", to="acq_rel")
+weaker("pending-word-look-order", BITS, "pending.bit", "if (word.load(", "seq_cst", to="acquire")
+weaker("pending-word-relaxed", BITS, "pending.bit", "word.exchange(0, ", "acq_rel")
+mutant("pending-idle-stored", BITS, "pending.bit",
+       ("entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_acquire))",
+        "(static_cast<void>(mark), entry.mark.store(kIdle, std::memory_order_release), true))"))
+mutant("pending-never-dirty", BITS, "pending.bit", ("if (mark == kQueued || mark == kDirty) return", "if (mark != kIdle) return"))
+mutant("pending-word-in-two-steps", BITS, "pending.bit",
+       ("bits = word.exchange(0, std::memory_order_acq_rel);",
+        "bits = word.load(std::memory_order_acquire);\n    word.store(0, std::memory_order_release);"))
+mutant("pending-rest-forgotten", BITS, "pending.queue", ("if (bits != 0) word.fetch_or(bits,", "if (false) word.fetch_or(bits,"))
+weaker("pending-push-relaxed", BITS, "pending.queue", "with_row(seen, row), ", "seq_cst")
+weaker("pending-detach-relaxed", BITS, "pending.queue", "with_row(seen, 0), ", "acquire")
+mutant("pending-give-back-overwrites", BITS, "pending.queue", ("if (row_of(seen) == 0 &&\n          head", "if (head"))
+mutant("pending-give-back-to-closed", BITS, "pending.lives",
+       ("if (owner == kOrphans || is_open(seen)) return", "if (owner <= kOrphans) return"))
+mutant("pending-close-overwrites", BITS, "pending.lives",
+       ("!head.compare_exchange_weak(seen, seen + (std::uint64_t{1} << 32), std::memory_order_relaxed)",
+        "(head.store(seen + (std::uint64_t{1} << 32), std::memory_order_relaxed), false)"))
+mutant("pending-push-untold", BITS, "pending.waiting", ("        break;\n    }\n    note_waiting(g);", "        break;\n    }"))
+mutant("pending-give-back-untold", BITS, "pending.waiting", ("return note_waiting(g);", "return;"))
+weaker("pending-told-order", BITS, "pending.waiting", "if (!g.waiting.load(", "seq_cst", to="acquire")
+weaker("pending-asked-order", BITS, "pending.waiting", "g.waiting.exchange(false, ", "seq_cst", to="acq_rel")
+weaker("pending-queue-look-order", BITS, "pending.waiting", "seen = head.load(", "seq_cst", ");  // see", to="acquire")
+weaker("pending-push-order", BITS, "pending.waiting", "with_row(seen, row), ", "seq_cst", to="acq_rel")
+mutant("pending-fork-not-noted", BITS, "pending.fork", ("    t.pushing.put(row);\n", ""))
+mutant("pending-fork-not-pushed", BITS, "pending.fork", ("if (announce(entry) || !is_queued(g, row))", "if (announce(entry))"))
+mutant("pending-fork-noted-late", BITS, "pending.fork", ("    t.pushing.put(row);\n", ""),
+       ("    if (announce(entry)) push(g, owner, bin, row);", "    t.pushing.put(row);\n    if (announce(entry)) push(g, owner, bin, row);"))
+
+# --- the depot, inboxes and claims
+DEPOT, INBOX = "box/exchange/magazine_depot.hpp", "box/exchange/message_batch.hpp"
+mutant("depot-give-without-lock", DEPOT, "depot.full",
+       ("g.of_cpu[here][bin];\n    const os::Guarded hold(shelf.lock);\n", "g.of_cpu[here][bin];\n"))
+mutant("depot-take-without-lock", DEPOT, "depot.full", ("    const os::Guarded hold(own.lock);\n", ""))
+mutant("depot-steal-without-lock", DEPOT, "depot.full",
+       ("      const os::Guarded hold(shelf.lock);\n      Magazine* const newest", "      Magazine* const newest"))
+mutant("depot-top-up-without-lock", DEPOT, "depot.single",
+       ("    const os::Guarded hold(shelf.lock);\n    if (Magazine* const last", "    if (Magazine* const last"))
+mutant("depot-not-shown", DEPOT, "depot.full", ("g.of_bin[bin].shelves.fetch_or(bit_of(here), std::memory_order_relaxed);", ";"))
+mutant("depot-hides-all", DEPOT, "depot.full", ("shelves.fetch_and(~bit_of(at), std", "shelves.fetch_and(0, std"))
+mutant("depot-shows-one", DEPOT, "depot.full", ("shelves.fetch_or(bit_of(here),", "shelves.store(bit_of(here),"))
+mutant("depot-count-of-newest", DEPOT, "depot.single", ("last->count += bundle.take(", "last->count = bundle.take("))
+mutant("inbox-without-lock", INBOX, "inbox", ("      const os::Guarded hold(inbox->lock);\n", ""))
+mutant("inbox-adopt-overwrites", INBOX, "inbox",
+       ("magazine->follow_with(adopted.load(std::memory_order_relaxed));", "magazine->follow_with(nullptr);"))
+mutant("inbox-unpack-forgets", INBOX, "inbox",
+       ("inbox.adopted[bin].store(magazine, std::memory_order_relaxed);", "inbox.adopted[bin].store(nullptr, std::memory_order_relaxed);"))
+mutant("claim-in-two-steps", "base/slot_bytes.hpp", "claims",
+       ("return __atomic_compare_exchange_n(at(slot, bin), &expected, value, false, __ATOMIC_RELAXED,\n"
+        "                                       __ATOMIC_RELAXED);",
+        "if (get(slot, bin) != expected) return false;\n    return set(slot, bin, value), true;"))
+mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
+       ("    if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;\n", ""))
+
+# --- revocation
+REVOKE, LINKED, ARRAYS = "heap/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
+mutant("revoke-without-first-barrier", REVOKE, "revoke",
+       ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
+mutant("revoke-without-second-barrier", REVOKE, "revoke",
+       ("    os::barrier_on_all_threads();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
+        "    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists"))
+mutant("revoke-not-hidden", REVOKE, "revoke", ("    S::show(*local, S::empty);\n", ""))
+mutant("revoke-without-lock", REVOKE, "revoke", ("if (!hold.held || !t.hooked.peek())", "if (!t.hooked.peek())"))
+mutant("revoke-whatever-the-count", REVOKE, "revoke",
+       ("if (slots.count != 0 && Front::accounts_for(front, bin, slots.count)) {", "if (slots.count != 0) {"))
+mutant("revoke-outbox-in-use", REVOKE, "revoke.outbox", ("if (!deferring) Reclaim", "if (deferring || true) Reclaim"))
+mutant("revoke-flag-relaxed", REVOKE, "revoke.outbox", ("t.deferring.peek_first()", "t.deferring.peek()"))
+mutant("revoke-flag-before-barrier", REVOKE, "revoke.outbox",
+       ("    const bool deferring = t.deferring.peek_first();\n", ""),
+       ("    S::show(*local, S::empty);\n", "    const bool deferring = t.deferring.peek_first();\n    S::show(*local, S::empty);\n"))
+mutant("linked-pop-counts-last", LINKED, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    FreeSlot* slot", "    FreeSlot* slot"),
+       ("      t.room[apart(bin)].add(-1);\n      return nullptr;", "      return nullptr;"),
+       ("    t.heads[bin].put(slot->next);\n    return slot;", "    t.heads[bin].put(slot->next);\n    t.room[bin].add(1);\n    return slot;"))
+mutant("linked-unresolved-forgotten", LINKED, "revoke",
+       ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.room[bin].peek() == -1) {"))
+mutant("linked-unresolved-doubled", LINKED, "revoke",
+       ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.unresolved_bin != 0) {"))
+mutant("linked-count-alone", LINKED, "revoke", ("return t.heads[bin].peek() == nullptr &&\n           t.capacity", "return t.capacity"))
+mutant("arrays-pop-counts-last", ARRAYS, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    void** top", "    void** top"),
+       ("      undo(t, apart(bin), -1);\n      return nullptr;", "      return nullptr;"),
+       ("    t.tops[bin].put(top - 1);\n", "    t.tops[bin].put(top - 1);\n    t.room[bin].add(1);\n"))
+mutant("arrays-count-alone", ARRAYS, "revoke", ("return t.tops[bin].peek() == t.scratch + 1 &&\n           limit", "return limit"))
+mutant("arrays-put-forgotten", ARRAYS, "revoke", ("        if (top == t.scratch + 2) *first++ = t.scratch[1];\n", ""))
+mutant("arrays-unresolved-forgotten", ARRAYS, "revoke",
+       ("void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);\n        if", "void** first = base(t, bin);\n        if"))
+mutant("arrays-top-before-slot", ARRAYS, "revoke", ("    *top = slot;\n    // The slot before", "    // The slot before"),
+       ("    t.tops[bin].put(top + 1);\n", "    t.tops[bin].put(top + 1);\n    *top = slot;\n"))
+
+# --- the purger's sleep
+PURGER, THREAD = "heap/purger.hpp", "heap/thread.hpp"
+SLEEPS = "    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n    const bool barrier = os::barrier_on_all_threads();\n"
+mutant("sleep-without-barrier", PURGER, "purger.sleeps",
+       (SLEEPS, SLEEPS.replace("os::barrier_on_all_threads()", "true")))
+mutant("sleep-barrier-first", PURGER, "purger.sleeps",
+       (SLEEPS, "    const bool barrier = os::barrier_on_all_threads();\n    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n"))
+mutant("sleep-without-look", PURGER, "purger.sleeps", ("if (!barrier || !all_sleep())", "if (!barrier)"))
+mutant("sleep-looks-without-lock", PURGER, "purger.ends",
+       ("    const Hold list(S::global.threads_lock);\n    if (S::global.threads == nullptr) return false;",
+        "    if (S::global.threads == nullptr) return false;"))
+mutant("sleep-of-nobody", PURGER, "purger.ends", ("    if (S::global.threads == nullptr) return false;\n    for", "    for"))
+mutant("wake-forgotten", THREAD, "purger.sleeps", ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
+mutant("wake-before-back", THREAD, "purger.sleeps", ("    restore(t);\n    S::show(t, true);", "    wake_purger();\n    restore(t);\n    S::show(t, true);"),
+       ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
+mutant("wake-nobody", THREAD, "purger", ("      os::wake_one(reinterpret_cast<const std::uint32_t*>(&purger));", "      ;"))
+mutant("wake-without-word", THREAD, "purger", ("if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))\n", ""))
+
+SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
+           "heaps": "bias", "revoke": "revocation", "purger": "revocation"}
+
+
+def caught(compiler, runtime, name, header, scenario, pairs):
+    """What the explorer says of it; and whether it failed as it should."""
+    text = (ROOT / "src" / header).read_text(encoding="utf-8")
+    for old, new in pairs:
+        if text.count(old) != 1:
+            return f"applies {text.count(old)} times: {old}", False
+        text = text.replace(old, new)
+    with tempfile.TemporaryDirectory() as folder:
+        changed = Path(folder) / header
+        changed.parent.mkdir(parents=True)
+        changed.write_text(text, encoding="utf-8")
+        source = HERE / f"{SOURCES.get(scenario.split('.')[0], 'exchanges')}.cpp"
+        program = Path(folder) / "explorer"
+        flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w"]
+        include = [f"-I{folder}", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{HERE}"]
+        objects = Path(folder) / "scenario.o"
+        for command in ([*compiler, *flags, *include, "-c", str(source), "-o", str(objects)],
+                        [*compiler, str(objects), str(runtime), "-o", str(program)]):
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                return made.stderr[:600], False
+        done = subprocess.run([str(program), scenario], capture_output=True, text=True, check=False, timeout=120)
+        failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+        return failed[0] if failed else f"exit code {done.returncode}", bool(failed) and done.returncode == 1
+
+
+def chosen(options):
+    if options.all:
+        return MUTANTS
+    if options.sample:
+        begin = datetime.date.today().toordinal() * options.sample
+        return [MUTANTS[(begin + i) % len(MUTANTS)] for i in range(options.sample)]
+    known = [one for one in MUTANTS if one[0] in options.names]
+    if len(known) != len(set(options.names)) or not known:
+        sys.exit("mutants.py: there is no such mutant")
+    return known
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--runtime", required=True, type=Path)
+    parser.add_argument("--compiler", nargs="+", default=["c++"])
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    assert len({one[0] for one in MUTANTS}) == len(MUTANTS)
+    survivors = []
+    some = chosen(options)
+    for name, header, scenario, pairs in some:
+        said, right = caught(options.compiler, options.runtime, name, header, scenario, pairs)
+        print(f"{name:32} {'caught by ' + said.removeprefix('FAILED ') if right else 'NOT CAUGHT: ' + said}", flush=True)
+        if not right:
+            survivors.append(name)
+    print(f"{len(some) - len(survivors)} of {len(some)} mutants were caught, of {len(MUTANTS)} that there are")
+    if survivors:
+        sys.exit("not caught: " + " ".join(survivors))
+
+
+if __name__ == "__main__":
+    os.environ.pop("HZ_TEST_SEED", None)
+    main()
