@@ -486,6 +486,7 @@ def endure() -> int:
     ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab"))
     lane = Lane("release")
     check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe"])
+    check_lane(ledger, Lane("release-clang", folders=("fuzz",), only=("hakozuna",)), ["-L", "fuzz"])
     preload = ROOT / "test" / "preload"
     for line in lines():
         library = str(BUILDS / lane.preset / f"libhakozuna-{line}.so")

@@ -345,38 +345,48 @@ def malloc(ir: Ir) -> None:
     popped(ir, outcome, lambda size: z3.ULE(N, size))
 
 
+PRODUCT = z3.BitVec("product", 128)
+
+
+def of_product(count: Any, size: Any, value: Any) -> Any:
+    """The same with the product as a number of its own, whichever it is: what holds then holds of the true one."""
+    low = (z3.simplify(count * size), z3.Extract(63, 0, PRODUCT))
+    return z3.simplify(z3.substitute(value, (z3.simplify(wide(count) * wide(size)), PRODUCT), low))
+
+
 @claim
 def calloc(ir: Ir) -> None:
     """What is cleared is count * size bytes, of a slot that has them; a product of 2**64 and more is never a block."""
     count, size = word("count"), word("size")
-    product = wide(count) * wide(size)
     outcome = ir.run("way_calloc", count, size, of="heap")
-    finished(outcome)
     (clear,) = outcome.of("call", "memset")
-    holds(wide(clear.arguments[2]) == product, clear.when)
-    holds(z3.ULE(product, z3.BitVecVal(TABLE_MAX, 128)), clear.when)
+    when, cleared = (of_product(count, size, value) for value in (clear.when, clear.arguments[2]))
+    for event in outcome.of("table"):
+        reached, at = (of_product(count, size, value) for value in (event.when, event.at))
+        holds(z3.Implies(reached, z3.ULT(at, event.value)))
+    holds(z3.And(wide(cleared) == PRODUCT, z3.ULE(PRODUCT, z3.BitVecVal(TABLE_MAX, 128))), when)
     (slow,) = outcome.of("call", "calloc_slow")
-    holds(z3.And(slow.arguments[0] == count, slow.arguments[1] == size), slow.when)
-    holds(z3.Or(clear.when, slow.when))
+    holds(z3.And(slow.arguments[0] == count, slow.arguments[1] == size))
+    holds(z3.Or(when, of_product(count, size, slow.when)))
     for name in ("way_calloc_slow", "way_reallocarray", "way_aligned_calloc"):
         refuses_too_much(ir, name)
 
 
 def refuses_too_much(ir: Ir, name: str) -> None:
     count, size, other = word("count"), word("size"), word("other")
-    product = wide(count) * wide(size)
     before = {"way_calloc_slow": (), "way_reallocarray": (other,), "way_aligned_calloc": (other,)}[name]
     function = name
     if name == "way_calloc_slow":  # a jump to the heap's own
         function = next(f for f in ir.module("heap").functions if "calloc_slow" in f and f != name)
     outcome = ir.run(function, *before, count, size, of="heap")
-    too_much = z3.UGE(product, z3.BitVecVal(1 << 64, 128))
-    refused = [e for e in outcome.of("call") if "no_memory" in e.name or "invalid" in e.name]
-    holds(z3.Implies(too_much, z3.Or([e.when for e in refused])))
+    too_much = z3.UGE(PRODUCT, z3.BitVecVal(1 << 64, 128))
+    refused = [e.when for e in outcome.of("call") if "no_memory" in e.name or "invalid" in e.name]
+    holds(z3.Implies(too_much, of_product(count, size, z3.Or(refused))))
     served = [e for e in outcome.of("call") if "zeroed" in e.name or "realloc_slow" in e.name]
     assert served
     for event in served:
-        holds(z3.And(z3.Not(too_much), wide(event.arguments[1]) == product), event.when)
+        when, bytes_of = (of_product(count, size, value) for value in (event.when, event.arguments[1]))
+        holds(z3.And(z3.Not(too_much), wide(bytes_of) == PRODUCT), when)
 
 
 @claim

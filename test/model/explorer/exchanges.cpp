@@ -24,7 +24,7 @@ void begin_stores() {
 
 // Slots of some granules. Who has one writes into it: whoever has it next must come after that.
 struct Spans {
-  static constexpr hz::Bin kBin = 60;  // a few slots of 8 KiB and more
+  static constexpr hz::Bin kBin = hz::scan_bin(512);  // of 128 slots, two words of bits
 
   explicit Spans(Execution& e, unsigned granules)
       : base(reinterpret_cast<std::uintptr_t>(e.room(hz::kGranule * granules, hz::kGranule))) {}
@@ -84,7 +84,7 @@ struct Bits {
 const Scenario bit("pending.bit", [](Execution& e) {
   auto& bits = e.make_of<Bits>();
   void* const one = bits.has(1, 0);
-  void* const other = bits.has(1, 1);
+  void* const other = bits.has(1, 100);
   e.thread([&bits, one] { bits.free(0, one); });
   e.thread([&bits, other] { bits.free(1, other); });
   e.thread([&bits] { bits.collect(0, 8); });
@@ -99,16 +99,18 @@ const Scenario queue("pending.queue", [](Execution& e) {
   void* const one = bits.has(1, 0);
   void* const same_span = bits.has(1, 1);
   void* const other = bits.has(2, 1);
-  e.thread([&bits, one, same_span, other] {
+  void* const last = bits.has(3, 0);
+  e.thread([&bits, one, same_span, other, last] {
     bits.free(0, one);
     bits.free(0, other);
     bits.free(0, same_span);
+    bits.free(0, last);
   });
   e.thread([&bits] { bits.collect(0, 1); });
   e.thread([&bits] { bits.collect(0, 1); });
   e.finally([&bits] {
     bits.collect_all(true);
-    expect(outside() == 3, "a span was lost");
+    expect(outside() == 4, "a span was lost");
   });
 });
 // What is pushed when the owner has left comes to the orphans: its queue is looked through once, and never

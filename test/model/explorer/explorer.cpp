@@ -27,6 +27,7 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,9 @@ namespace {
 constexpr unsigned kMostThreads = 4, kNobody = ~0U;
 constexpr unsigned kPreemptions = 2, kOldReads = 2;
 constexpr std::size_t kStack = 128 * 1024, kRoom = 64 << 20;
-constexpr unsigned kMostSteps = 5000, kPage = 4096;
+constexpr unsigned kMostSteps = 5000, kMostAccesses = 500000, kPage = 4096;
+
+constexpr std::uintptr_t kPiece = 4;
 
 using Clock = std::array<std::uint32_t, kMostThreads>;
 using View = std::vector<std::uint16_t>;  // of a word: the oldest that may be seen
@@ -79,7 +82,7 @@ struct Word {
   unsigned number = 0;
   std::vector<Message> history;
 };
-// Of plain accesses to eight bytes: who wrote last, and who has read since, and when.
+// Of accesses to four bytes: who wrote last, and who has read since, and when.
 struct Plain {
   unsigned writer = kNobody, first = 0, last = 0;
   std::uint32_t when = 0;
@@ -110,7 +113,7 @@ std::vector<std::unique_ptr<Thread>> threads;
 std::function<void()> check;
 std::function<bool()> may_wait;
 unsigned running = kNobody;
-unsigned steps, preemptions, old_reads;
+unsigned steps, all_accesses, preemptions, old_reads;
 ucontext_t home;
 std::unordered_map<std::uintptr_t, Word> words;
 std::unordered_map<std::uintptr_t, Plain> plain;
@@ -323,17 +326,17 @@ void store(std::uintptr_t address, std::size_t bytes, std::uint64_t now, std::ui
 
 void race(std::uintptr_t address, std::size_t bytes, bool writes, bool atomic) {
   const Clock& clock = me().known.clock;
-  for (std::uintptr_t piece = address & ~std::uintptr_t{7}; piece < address + bytes; piece += 8) {
+  for (std::uintptr_t piece = address & ~(kPiece - 1); piece < address + bytes; piece += kPiece) {
     Plain& p = plain[piece];
     const unsigned first = piece < address ? static_cast<unsigned>(address - piece) : 0;
-    const unsigned last = address + bytes - piece < 8 ? static_cast<unsigned>(address + bytes - piece) : 8;
+    const unsigned last = static_cast<unsigned>(std::min(address + bytes - piece, kPiece));
     const bool both_atomic = p.atomic && atomic;
     if (p.writer != kNobody && p.writer != running && !both_atomic && first < p.last && p.first < last &&
         clock[p.writer] < p.when)
       fail("nothing orders this access and a write", reinterpret_cast<void*>(address));
     if (writes) {
       for (unsigned i = 0; !atomic && i < threads.size(); ++i)
-        if (i != running && bytes == 8 && clock[i] < p.reads[i])
+        if (i != running && last - first == kPiece && clock[i] < p.reads[i])
           fail("nothing orders this write and a read", reinterpret_cast<void*>(address));
       p = {running, first, last, clock[running], atomic, {}};
     } else if (!atomic) {
@@ -342,7 +345,13 @@ void race(std::uintptr_t address, std::size_t bytes, bool writes, bool atomic) {
   }
 }
 
+// Of accesses of every kind, also of the check at the end: what goes in a circle is found.
+void count_access() {
+  if (++all_accesses > kMostAccesses) fail("it goes in a circle");
+}
+
 void plain_access(const void* at_address, std::size_t bytes, bool writes) {
+  count_access();
   if (running == kNobody) return;
   const auto address = reinterpret_cast<std::uintptr_t>(at_address);
   const auto within = [address](const char* begin, const char* end) {
@@ -370,7 +379,7 @@ void run_once(const Scenario& s) {
   trace.clear();
   std::memset(arena, 0, used);
   used = 0;
-  steps = preemptions = old_reads = 0;
+  steps = all_accesses = preemptions = old_reads = 0;
   at = 0;
   running = kNobody;
   Execution execution;
@@ -427,7 +436,7 @@ void run(const Scenario& s) {
   scenario = s.name;
   accesses.clear();
   shared.clear();
-  const unsigned most = number_from("HZ_EXPLORE_EXECUTIONS", 1500);
+  const unsigned most = number_from("HZ_EXPLORE_EXECUTIONS", 1000);
   unsigned orders = 0;
   bool complete = false;
   unsigned allowed = 0;
@@ -436,7 +445,7 @@ void run(const Scenario& s) {
     if (!complete) break;
   }
   random_choices = true;
-  const unsigned chance = number_from("HZ_EXPLORE_RANDOM", 300);
+  const unsigned chance = number_from("HZ_EXPLORE_RANDOM", 200);
   const unsigned first = number_from("HZ_TEST_SEED", 1);
   for (unsigned i = 0; i < chance; ++i) {
     random_state = seed = first + i;
@@ -485,6 +494,9 @@ void on_cpu(unsigned cpu) {
   if (running != kNobody) me().cpu = cpu;
 }
 unsigned self() { return running == kNobody ? 0 : running; }
+void others_may_run() {
+  if (running != kNobody) switch_to(pick(false));
+}
 void may_be_cut_off() { me().may_be_cut = true; }
 
 Scenario::Scenario(const char* its_name, void (*its_run)(Execution&))
@@ -509,7 +521,7 @@ using namespace hz_test::explorer;
 // Memory has what was written last, so who looks at it without us sees that.
 #define HZ_ATOMIC(bits, T)                                                                               \
   T __tsan_atomic##bits##_load(const volatile T* a, int order) {                                         \
-    if (running == kNobody) return *a;                                                                   \
+    if (running == kNobody) return count_access(), *a;                                                   \
     step(reinterpret_cast<std::uintptr_t>(a), false);                                                    \
     return static_cast<T>(load(reinterpret_cast<std::uintptr_t>(a), sizeof(T), *a, order));              \
   }                                                                                                      \
@@ -521,6 +533,7 @@ using namespace hz_test::explorer;
   }                                                                                                      \
   static T change##bits(volatile T* a, int order, T (*next)(T, T), T value, bool writes) {               \
     const auto address = reinterpret_cast<std::uintptr_t>(a);                                            \
+    count_access();                                                                                      \
     if (running != kNobody) step(address, writes);                                                       \
     const T before = *a, after = next(before, value);                                                    \
     if (running != kNobody) {                                                                            \
@@ -553,6 +566,7 @@ using namespace hz_test::explorer;
   }                                                                                                      \
   T __tsan_atomic##bits##_compare_exchange_val(volatile T* a, T expected, T v, int order, int failed) {  \
     const auto address = reinterpret_cast<std::uintptr_t>(a);                                            \
+    count_access();                                                                                      \
     if (running != kNobody) step(address, *a == expected && v != expected);                              \
     if (*a == expected) {                                                                                \
       if (running != kNobody) {                                                                          \

@@ -46,6 +46,8 @@ std::size_t outside();                  // how many somebody has
 void on_cpu(unsigned cpu);
 // The calling thread's number, from 0.
 unsigned self();
+// A step of the scenario itself: others may run here, as if it had come to a word.
+void others_may_run();
 // From here on the calling thread may end before any of its steps, as one that a fork left behind.
 void may_be_cut_off();
 

@@ -24,7 +24,9 @@ void excludes(Execution& e, int spinning) {
     e.thread([&it, i, spinning] {
       spins(spinning);
       const hz::os::Guarded hold(it.lock);
+      others_may_run();
       it.data = it.data * 4 + i + 1;
+      others_may_run();
     });
   }
   e.finally([&it] {

@@ -263,7 +263,10 @@ def caught(compiler, runtime, name, header, scenario, pairs):
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode != 0:
                 return made.stderr[:600], False
-        done = subprocess.run([str(program), scenario], capture_output=True, text=True, check=False, timeout=120)
+        try:
+            done = subprocess.run([str(program), scenario], capture_output=True, text=True, check=False, timeout=300)
+        except subprocess.TimeoutExpired:
+            return "it does not end", False
         failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
         return failed[0] if failed else f"exit code {done.returncode}", bool(failed) and done.returncode == 1
 
