@@ -7,9 +7,8 @@
 # day, and by `hz endure` with all: a second or two of a processor each.
 #
 # Not counted, for no program can tell them from what is right: the exchange to `draining` as a sequentially consistent
-# store, and a bin's compiler fences where the compiler keeps the order anyway (each is here as the swap that it forbids);
-# adopting an inbox although something was adopted; an empty magazine's bit that stays; asking again whether a word changed
-# before a futex that asks itself.
+# store; adopting an inbox although something was adopted; an empty magazine's bit that stays. Not here yet: those of
+# revocation, of the fronts and of the purger's sleep, which have scenarios.
 import argparse
 import datetime
 import os
@@ -186,60 +185,8 @@ mutant("claim-in-two-steps", "base/slot_bytes.hpp", "claims",
 mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
        ("    if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;\n", ""))
 
-# --- revocation
-REVOKE, LINKED, ARRAYS = "heap/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
-mutant("revoke-without-first-barrier", REVOKE, "revoke",
-       ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
-mutant("revoke-without-second-barrier", REVOKE, "revoke",
-       ("    os::barrier_on_all_threads();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
-        "    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists"))
-mutant("revoke-not-hidden", REVOKE, "revoke", ("    S::show(*local, S::empty);\n", ""))
-mutant("revoke-without-lock", REVOKE, "revoke", ("if (!hold.held || !t.hooked.peek())", "if (!t.hooked.peek())"))
-mutant("revoke-whatever-the-count", REVOKE, "revoke",
-       ("if (slots.count != 0 && Front::accounts_for(front, bin, slots.count)) {", "if (slots.count != 0) {"))
-mutant("revoke-outbox-in-use", REVOKE, "revoke.outbox", ("if (!deferring) Reclaim", "if (deferring || true) Reclaim"))
-mutant("revoke-flag-relaxed", REVOKE, "revoke.outbox", ("t.deferring.peek_first()", "t.deferring.peek()"))
-mutant("revoke-flag-before-barrier", REVOKE, "revoke.outbox",
-       ("    const bool deferring = t.deferring.peek_first();\n", ""),
-       ("    S::show(*local, S::empty);\n", "    const bool deferring = t.deferring.peek_first();\n    S::show(*local, S::empty);\n"))
-mutant("linked-pop-counts-last", LINKED, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    FreeSlot* slot", "    FreeSlot* slot"),
-       ("      t.room[apart(bin)].add(-1);\n      return nullptr;", "      return nullptr;"),
-       ("    t.heads[bin].put(slot->next);\n    return slot;", "    t.heads[bin].put(slot->next);\n    t.room[bin].add(1);\n    return slot;"))
-mutant("linked-unresolved-forgotten", LINKED, "revoke",
-       ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.room[bin].peek() == -1) {"))
-mutant("linked-unresolved-doubled", LINKED, "revoke",
-       ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.unresolved_bin != 0) {"))
-mutant("linked-count-alone", LINKED, "revoke", ("return t.heads[bin].peek() == nullptr &&\n           t.capacity", "return t.capacity"))
-mutant("arrays-pop-counts-last", ARRAYS, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    void** top", "    void** top"),
-       ("      undo(t, apart(bin), -1);\n      return nullptr;", "      return nullptr;"),
-       ("    t.tops[bin].put(top - 1);\n", "    t.tops[bin].put(top - 1);\n    t.room[bin].add(1);\n"))
-mutant("arrays-count-alone", ARRAYS, "revoke", ("return t.tops[bin].peek() == t.scratch + 1 &&\n           limit", "return limit"))
-mutant("arrays-put-forgotten", ARRAYS, "revoke", ("        if (top == t.scratch + 2) *first++ = t.scratch[1];\n", ""))
-mutant("arrays-unresolved-forgotten", ARRAYS, "revoke",
-       ("void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);\n        if", "void** first = base(t, bin);\n        if"))
-mutant("arrays-top-before-slot", ARRAYS, "revoke", ("    *top = slot;\n    // The slot before", "    // The slot before"),
-       ("    t.tops[bin].put(top + 1);\n", "    t.tops[bin].put(top + 1);\n    *top = slot;\n"))
-
-# --- the purger's sleep
-PURGER, THREAD = "heap/purger.hpp", "heap/thread.hpp"
-SLEEPS = "    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n    const bool barrier = os::barrier_on_all_threads();\n"
-mutant("sleep-without-barrier", PURGER, "purger.sleeps",
-       (SLEEPS, SLEEPS.replace("os::barrier_on_all_threads()", "true")))
-mutant("sleep-barrier-first", PURGER, "purger.sleeps",
-       (SLEEPS, "    const bool barrier = os::barrier_on_all_threads();\n    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n"))
-mutant("sleep-without-look", PURGER, "purger.sleeps", ("if (!barrier || !all_sleep())", "if (!barrier)"))
-mutant("sleep-looks-without-lock", PURGER, "purger.ends",
-       ("    const Hold list(S::global.threads_lock);\n    if (S::global.threads == nullptr) return false;",
-        "    if (S::global.threads == nullptr) return false;"))
-mutant("sleep-of-nobody", PURGER, "purger.ends", ("    if (S::global.threads == nullptr) return false;\n    for", "    for"))
-mutant("wake-forgotten", THREAD, "purger.sleeps", ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
-mutant("wake-before-back", THREAD, "purger.sleeps", ("    restore(t);\n    S::show(t, true);", "    wake_purger();\n    restore(t);\n    S::show(t, true);"),
-       ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
-mutant("wake-nobody", THREAD, "purger", ("      os::wake_one(reinterpret_cast<const std::uint32_t*>(&purger));", "      ;"))
-mutant("wake-without-word", THREAD, "purger", ("if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))\n", ""))
-
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
-           "heaps": "bias", "revoke": "revocation", "purger": "revocation"}
+           "heaps": "bias"}
 
 
 def caught(compiler, runtime, name, header, scenario, pairs):
