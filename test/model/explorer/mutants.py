@@ -7,8 +7,8 @@
 # day, and by `hz endure` with all: a second or two of a processor each.
 #
 # Not counted, for no program can tell them from what is right: the exchange to `draining` as a sequentially consistent
-# store; adopting an inbox although something was adopted; an empty magazine's bit that stays. Not here yet: those of
-# revocation, of the fronts and of the purger's sleep, which have scenarios.
+# store; adopting an inbox although something was adopted; an empty magazine's bit that stays. Not here yet: those of the
+# outbox's flag, of the fronts and of the purger's sleep, which have scenarios.
 import argparse
 import datetime
 import os
@@ -185,8 +185,19 @@ mutant("claim-in-two-steps", "base/slot_bytes.hpp", "claims",
 mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
        ("    if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;\n", ""))
 
+# --- revocation
+REVOKE = "heap/revoke.hpp"
+mutant("revoke-without-first-barrier", REVOKE, "revoke",
+       ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
+mutant("revoke-without-second-barrier", REVOKE, "revoke",
+       ("    os::barrier_on_all_threads();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
+        "    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists"))
+mutant("revoke-not-hidden", REVOKE, "revoke", ("    S::show(*local, S::empty);\n", ""))
+mutant("revoke-whatever-the-count", REVOKE, "revoke",
+       ("if (slots.count != 0 && Front::accounts_for(front, bin, slots.count)) {", "if (slots.count != 0) {"))
+
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
-           "heaps": "bias"}
+           "heaps": "bias", "revoke": "revocation"}
 
 
 def caught(compiler, runtime, name, header, scenario, pairs):
