@@ -7,9 +7,15 @@
 #include "fault/life.hpp"
 #include "support/tsan_options.hpp"
 
+namespace {
+class RightLine : public ::testing::Environment {
+  void SetUp() override { ASSERT_EQ(hz_test::ExpectedLine(), hz_line()); }
+};
+}  // namespace
+
 int main(int argc, char** argv) {
   if (hz_test::failing::StartedToFail()) return hz_test::LiveFromTheStart();
   ::testing::InitGoogleTest(&argc, argv);
-  if (hz_test::ExpectedLine() != hz_line()) return std::printf("this is line %s\n", hz_line()), 3;
+  ::testing::AddGlobalTestEnvironment(new RightLine);
   return RUN_ALL_TESTS();
 }
