@@ -87,4 +87,24 @@ class OnceWord {
   T value_ = T{};
 };
 
+// Written by any thread at any time, and read by one on its hot path: once for each get(), as by a relaxed
+// atomic, to whose address GCC adds an offset by an instruction of its own on Arm.
+template <class T>
+class SharedWord {
+ public:
+  constexpr explicit SharedWord(T value) : value_(value) {}
+
+  HZ_INLINE T get() const {
+    if constexpr (kThreadSanitizer) {
+      return __atomic_load_n(&value_, __ATOMIC_RELAXED);
+    } else {
+      return *const_cast<const volatile T*>(&value_);
+    }
+  }
+  void set(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
+
+ private:
+  T value_;
+};
+
 }  // namespace hz

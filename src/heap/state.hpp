@@ -264,7 +264,7 @@ struct State {
 
   struct Local {
     std::atomic<Thread*> fast{&empty};  // written by others, too, as is the next
-    std::atomic<typename Line::Front::PerThread*> supply{&empty.front};
+    SharedWord<typename Line::Front::PerThread*> supply{&empty.front};
     Thread* heap = nullptr;
     bool forking = false;     // between the fork hooks: this thread holds every thread's lock, and the list's
     std::uint8_t inside = 0;  // of so many scopes that take locks
@@ -289,9 +289,7 @@ struct State {
 
   // The state as the hot path sees it.
   HZ_INLINE static Thread& fast() { return *tls().fast.load(std::memory_order_relaxed); }
-  HZ_INLINE static typename Line::Front::PerThread& supply() {
-    return *tls().supply.load(std::memory_order_relaxed);
-  }
+  HZ_INLINE static typename Line::Front::PerThread& supply() { return *tls().supply.get(); }
   // Lets the hot path of a living thread see its state, or nothing, so that each of its operations crosses.
   static void show(Thread& t, bool shown) {
     Local* const local = t.local.peek();
@@ -300,7 +298,7 @@ struct State {
   static void show(Local& local, Thread& t) {
     local.fast.store(&t, std::memory_order_relaxed);
     Quota* const quota = t.countdown != nullptr ? t.quota.peek() : nullptr;
-    local.supply.store(quota != nullptr ? &quota->front : &t.front, std::memory_order_relaxed);
+    local.supply.set(quota != nullptr ? &quota->front : &t.front);
   }
   // What the thread allocates is not the program's: it is no sample.
   static bool is_own_work() { return tls().walking || tls().forking; }
