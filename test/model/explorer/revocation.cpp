@@ -60,6 +60,13 @@ using hz_test::explorer::Nothing;
 template <class F>
 struct State<Mini<F>> {
   struct Local;
+  struct Left {
+    unsigned left[kBins];
+  };
+  struct Quota {
+    typename F::PerThread front;
+    Left countdown;
+  };
   struct Thread {
     typename F::PerThread front;
     Nothing guard, retain, observe;
@@ -71,13 +78,7 @@ struct State<Mini<F>> {
     bool hidden = false;
     std::size_t capacity_bytes = 0, taken_back = 0;
     Thread *next = nullptr, *closed = nullptr;
-    struct Quota {
-      typename F::PerThread front;
-    };
-    Quota* quota = nullptr;
-    struct Left {
-      unsigned left[kBins];
-    };
+    OwnerWord<Quota*> quota;
     Left* countdown = nullptr;
 
     void lost(Bin, std::size_t slots) { taken_back += slots; }
@@ -85,7 +86,7 @@ struct State<Mini<F>> {
   };
   struct Local {
     std::atomic<Thread*> fast{nullptr};
-    std::atomic<typename F::PerThread*> supply{nullptr};
+    SharedWord<typename F::PerThread*> supply{nullptr};
     Thread* heap = nullptr;
     bool forking = false;
   };
@@ -108,7 +109,7 @@ struct State<Mini<F>> {
   }
   static void show(Local& local, Thread& t) {
     local.fast.store(&t, std::memory_order_relaxed);
-    local.supply.store(&t.front, std::memory_order_relaxed);
+    local.supply.set(&t.front);
   }
   static Thread& unless_counting(Thread& t) { return t; }
   struct Hold : os::Guarded {
@@ -187,7 +188,7 @@ struct Owner {
     cross();
   }
   void allocate(hz::Bin bin) {
-    auto& front = *S::tls().supply.load(std::memory_order_relaxed);
+    auto& front = *S::tls().supply.get();
     if (void* const slot = Front::pop(front, bin)) return taken(slot);
     cross();
   }
