@@ -20,7 +20,7 @@ namespace {
 
 constexpr unsigned kStrangers = 2;
 constexpr unsigned kPublished = 600;
-constexpr std::int64_t kPatience = 500;  // milliseconds
+constexpr std::int64_t kPatience = 1000;  // milliseconds
 
 std::atomic<bool> held{false};
 std::atomic<unsigned> done{0}, blocked{0};
@@ -57,6 +57,8 @@ TEST(HeldOwner, OthersGoOnAndNothingIsLost) {
   action.sa_handler = &Hold;
   ASSERT_EQ(0, sigaction(SIGUSR2, &action, nullptr));
   const unsigned rounds = Long() ? 3000 : Rounds(300, 30);
+  const unsigned most =
+      rounds / (IsTiny() ? 2 : 4);  // it is with one lock that the owner is caught most often
   std::vector<Block> published(kPublished);
   std::atomic<bool> over{false};
   Barrier turn(kStrangers + 2);
@@ -94,9 +96,9 @@ TEST(HeldOwner, OthersGoOnAndNothingIsLost) {
       while (done != kStrangers) sched_yield();
       over = true;
       turn.Wait();
-      if (blocked > rounds / 4) break;
+      if (blocked > most) break;
     }
-    ASSERT_LE(blocked, rounds / 4) << "others wait for a thread that is not in their way";
+    ASSERT_LE(blocked, most) << "others wait for a thread that is not in their way";
   }
   ExpectNothingLost();
 }

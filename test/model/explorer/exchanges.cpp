@@ -81,10 +81,10 @@ struct Bits {
 };
 
 // A bit that is set while its span is drained is found by one of the two.
-const Scenario bit("pending.bit", [](Execution& e) {
+void free_two(Execution& e, unsigned first, unsigned second) {
   auto& bits = e.make_of<Bits>();
-  void* const one = bits.has(1, 0);
-  void* const other = bits.has(1, 100);
+  void* const one = bits.has(1, first);
+  void* const other = bits.has(1, second);
   e.thread([&bits, one] { bits.free(0, one); });
   e.thread([&bits, other] { bits.free(1, other); });
   e.thread([&bits] { bits.collect(0, 8); });
@@ -92,7 +92,10 @@ const Scenario bit("pending.bit", [](Execution& e) {
     bits.collect_all(true);
     expect(outside() == 2, "a bit was lost");
   });
-});
+}
+const Scenario bit("pending.bit", [](Execution& e) { free_two(e, 0, 100); });
+// In the same word of bits.
+const Scenario word("pending.word", [](Execution& e) { free_two(e, 0, 1); });
 // Of two spans one is left in the queue, or is given back to it.
 const Scenario queue("pending.queue", [](Execution& e) {
   auto& bits = e.make_of<Bits>();

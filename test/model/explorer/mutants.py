@@ -132,12 +132,12 @@ weaker("pending-bit-relaxed", BITS, "pending.bit", "<< (index % 64), ", "seq_cst
 weaker("pending-mark-look-order", BITS, "pending.bit", "mark = entry.mark.load(", "seq_cst", to="acquire")
 weaker("pending-drain-order", BITS, "pending.bit", "entry.mark.exchange(kDraining, ", "seq_cst", to="acq_rel")
 weaker("pending-word-look-order", BITS, "pending.bit", "if (word.load(", "seq_cst", to="acquire")
-weaker("pending-word-relaxed", BITS, "pending.bit", "word.exchange(0, ", "acq_rel")
+weaker("pending-word-relaxed", BITS, "pending.word", "word.exchange(0, ", "acq_rel")
 mutant("pending-idle-stored", BITS, "pending.bit",
        ("entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_acquire))",
         "(static_cast<void>(mark), entry.mark.store(kIdle, std::memory_order_release), true))"))
 mutant("pending-never-dirty", BITS, "pending.bit", ("if (mark == kQueued || mark == kDirty) return", "if (mark != kIdle) return"))
-mutant("pending-word-in-two-steps", BITS, "pending.bit",
+mutant("pending-word-in-two-steps", BITS, "pending.queue",
        ("bits = word.exchange(0, std::memory_order_acq_rel);",
         "bits = word.load(std::memory_order_acquire);\n    word.store(0, std::memory_order_release);"))
 mutant("pending-rest-forgotten", BITS, "pending.queue", ("if (bits != 0) word.fetch_or(bits,", "if (false) word.fetch_or(bits,"))
