@@ -14,6 +14,7 @@
 
 #include "stress/blocks.hpp"
 #include "stress/threads.hpp"
+#include "support/line.hpp"
 
 namespace hz_test {
 namespace {
