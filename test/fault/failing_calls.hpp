@@ -41,6 +41,8 @@ bool StartedToFail();
 // HZ_TEST_RESERVED in the environment: no place that the heap asks for is to be had, so that it reserves a
 // range.
 
+bool Fails(unsigned call);  // for the calls themselves: whether this one, of that kind, is to fail
+
 // What several processes met, in memory that they share: the open file HZ_TEST_SEEN. Each adds what failed in
 // it.
 struct Seen {

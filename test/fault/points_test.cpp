@@ -16,6 +16,7 @@
 
 #include "fault/life.hpp"
 #include "support/fork.hpp"
+#include "support/sanitizers.hpp"
 
 namespace hz_test {
 namespace {
@@ -108,6 +109,7 @@ class Points : public ::testing::Test {
 
 // Where the processor is not known, all threads are as on one.
 TEST_F(Points, WithoutAProcessor) {
+  if (kUnderTool) GTEST_SKIP() << "memory alone is refused";
   if (IsTiny()) GTEST_SKIP() << "it does not ask";
   const Watchdog watchdog;
   EXPECT_EQ(kSound, InAFork([] {
@@ -120,7 +122,17 @@ TEST_F(Points, WithoutAProcessor) {
             }));
 }
 
-TEST_F(Points, OneFails) {
+class PointsFromTheStart : public Points {
+ protected:
+  void SetUp() override {
+    if (kUnderTool) GTEST_SKIP() << "a sanitizer's own calls come first";
+    Points::SetUp();
+  }
+  void TearDown() override {
+    if (!IsSkipped()) Points::TearDown();
+  }
+};
+TEST_F(PointsFromTheStart, OneFails) {
   const Watchdog watchdog(Long() ? 3000 : 240);
   EXPECT_GT(
       Walk("by-default", Stride(1), 1, [this](unsigned call) { return Started("once", call, As::kDefault); }),
@@ -129,7 +141,7 @@ TEST_F(Points, OneFails) {
   if (!IsTiny()) ExpectFailed({failing::kMove, failing::kBarrier});
 }
 // Who loads the library waits up to a second for a thread of control that does not come.
-TEST_F(Points, OneFailsWithAllSwitchedOn) {
+TEST_F(PointsFromTheStart, OneFailsWithAllSwitchedOn) {
   constexpr unsigned kAtOnce = 8;
   const Watchdog watchdog(Long() ? 3000 : 240);
   EXPECT_GT(Walk("all-switched-on", Stride(3), kAtOnce,
@@ -139,7 +151,7 @@ TEST_F(Points, OneFailsWithAllSwitchedOn) {
                 failing::kThread, failing::kFile, failing::kSocket});
 }
 // Where the heap has to reserve a range, and makes it usable bit by bit.
-TEST_F(Points, OneFailsInARange) {
+TEST_F(PointsFromTheStart, OneFailsInARange) {
   const Watchdog watchdog(Long() ? 3000 : 240);
   if (IsTiny()) GTEST_SKIP() << "it maps regions";
   EXPECT_GT(
@@ -147,11 +159,32 @@ TEST_F(Points, OneFailsInARange) {
       0U);
   ExpectFailed({failing::kProtect});
 }
-TEST_F(Points, AllFailFromOneOn) {
+TEST_F(PointsFromTheStart, AllFailFromOneOn) {
   const Watchdog watchdog(Long() ? 3000 : 240);
   EXPECT_GT(Walk("all-from-one-on", Stride(8), 1,
                  [this](unsigned call) { return Started("from", call, As::kDefault); }),
             0U);
+}
+
+// For sanitizers, too: memory alone is refused, when the heap is open.
+TEST_F(Points, OneFailsInAChild) {
+  const Watchdog watchdog(Long() ? 3000 : 240);
+  constexpr unsigned kDear = 3;
+  EXPECT_GT(Walk("in-a-child", Stride(kDear), 1,
+                 [this](unsigned call) {
+                   const pid_t pid = fork();
+                   if (pid != 0) return pid;
+                   alarm(100);
+                   failing::Forget();
+                   static Life life(1);
+                   failing::Once(call, failing::kMemory);
+                   life.Run();
+                   failing::None();
+                   seen_->Note();
+                   _exit(Outcome(life));
+                 }),
+            0U);
+  ExpectFailed({failing::kMap, failing::kAdvise});
 }
 
 // The heap has emptied itself, and its purger takes back what threads cache, purges, falls asleep, and is
