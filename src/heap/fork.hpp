@@ -75,6 +75,7 @@ struct Forks {
     Line::Policy::begin_process();
     Control::begin_process();
     HeapProfile::in_child();
+    GuardedPool::in_child();
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
   }

@@ -187,6 +187,7 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     if (block == nullptr || !J::plausible(tag, block)) return 0;
     const Bin bin = Route::bin(tag);
+    if (HZ_UNLIKELY(tag == 0)) return GuardedPool::size_of(block);
     if (bin <= kLastBin) return bin_size(bin);
     if (bin == kHeapBin) return F::bytes_at(block);
     Forks<Line>::notice_process();
@@ -198,13 +199,14 @@ struct Heap {
     const Bin bin = Route::bin(tag);
     const auto offset = static_cast<std::uint16_t>(address(at));
     if (HZ_UNLIKELY(bin == kHeapBin)) return F::bytes_at(at) != 0;
-    return tag != 0 && (bin == kHugeBin ? offset == 0 : is_slot_start(bin, offset));
+    if (HZ_UNLIKELY(tag == 0)) return GuardedPool::has(at) && GuardedPool::is_start(at);
+    return (bin == kHugeBin ? offset == 0 : is_slot_start(bin, offset));
   }
   // Bytes of what begins there, live or free; 0 where nothing of ours does. Reports nothing.
   static std::size_t bytes_at(const void* at) {
     if (!owns(at)) return 0;
     const Bin bin = Route::bin(Route::find(S::global.route, address(at)));
-    if (bin <= kLastBin) return bin == 0 ? 0 : bin_size(bin);
+    if (bin <= kLastBin) return bin == 0 ? GuardedPool::size_of(at) : bin_size(bin);
     if (bin == kHeapBin) return F::bytes_at(at);
     Forks<Line>::notice_process();
     return H::usable_size(at);
@@ -269,7 +271,7 @@ struct Heap {
   // What realloc makes of a huge block is another allocation: the heap ends what the old one was as a sample.
   static bool is_sample(Thread& t, const void* huge) {
     return HZ_UNLIKELY(HeapProfile::is_on()) && Quotas<Line>::counts(t) &&
-           HeapProfile::is_next(*t.countdown, kHugeBin, H::run_bytes(huge), S::is_own_work());
+           Sampling::next(*t.countdown, kHugeBin, H::run_bytes(huge), S::is_own_work()) != Sample::kNone;
   }
   // Without a lock.
   HZ_COLD static void add(const void* block, Bin bin, const void* caller) {
@@ -339,12 +341,13 @@ struct Heap {
     return allocate(bin, size, alignment, zeroed, caller);
   }
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed, const void* caller) {
-    bool sample = false;
+    Sample sample = Sample::kNone;
     void* block = twice(size, [&] {
       return bin == kHugeBin ? huge_here(size, alignment, zeroed, &sample)
                              : allocate_here(bin, size, alignment, zeroed, sample);
     });
-    if (HZ_UNLIKELY(sample)) add(block, bin, caller);
+    if (HZ_LIKELY(sample == Sample::kNone)) return block;
+    sample == Sample::kProfile ? add(block, bin, caller) : GuardedPool::note(block, caller, S::tls().walking);
     return block;
   }
   // A huge block, with no way to a class's: who asks is deep in the stack already. It holds a lock, too, so
@@ -363,30 +366,31 @@ struct Heap {
     return HZ_LIKELY(block != nullptr) ? block : no_memory();
   }
 
-  HZ_SLOW static void* huge_here(std::size_t size, std::size_t alignment, bool& zeroed, bool* sample) {
+  HZ_SLOW static void* huge_here(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample) {
     Entered here;
     Thread& t = here.thread();
     if (!Start<Line>::is_open()) return nullptr;
     void* block = H::allocate(t, size, alignment, zeroed);
     if (block == nullptr) return nullptr;
-    if (sample != nullptr) *sample = is_sample(t, block);
+    if (sample != nullptr && is_sample(t, block)) *sample = Sample::kProfile;
     count(t, Event::kAllocSmall, Event::kBytesAllocated, kHugeBin, true, block);
     return block;
   }
   HZ_SLOW static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed,
-                                     bool& sample) {
+                                     Sample& sample) {
     Entered here;
     Thread& t = here.thread();
     if (!Start<Line>::is_open()) return nullptr;
-    const bool profiled = HZ_UNLIKELY(HeapProfile::is_on());
-    void* block = profiled ? Quotas<Line>::before(t, bin, zeroed, sample) : nullptr;
+    const bool sampled = HZ_UNLIKELY(Sampling::is_on());
+    void* block = sampled ? Quotas<Line>::before(t, bin, size, alignment, zeroed, sample) : nullptr;
     if (block == nullptr) block = B::popped(t, bin);
     if (block == nullptr) {
       block = B::refill(t, bin, zeroed);
       tell_policy(t, bin, size, alignment);
     }
-    if (profiled && !sample) Quotas<Line>::after(t, bin, block);
-    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, sample, block);
+    if (sampled && sample == Sample::kNone) Quotas<Line>::after(t, bin, block);
+    if (block != nullptr)
+      count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, sample == Sample::kProfile, block);
     return block;
   }
 
@@ -405,7 +409,9 @@ struct Heap {
   // Another's slot, or a size beyond the table, or shrunk in place, or a size that cannot be true.
   HZ_SLOW static void free_judged(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     const Tag tag = Route::find(S::global.route, address(block));
-    if (HZ_UNLIKELY(tag != 0 && !fits(Route::bin(tag), block, size, alignment, shrunk)))
+    const bool guarded = HZ_UNLIKELY(tag == 0) && GuardedPool::has(block);
+    if (HZ_UNLIKELY(guarded ? !fits_guarded(block, size, alignment, shrunk)
+                            : tag != 0 && !fits(Route::bin(tag), block, size, alignment, shrunk)))
       return free_mismatched(block, Route::bin(tag));
     free(block);  // reports where there is no block
   }
@@ -422,6 +428,13 @@ struct Heap {
     if (most == kHugeBin || bytes < least) return false;
     if (!is_large(bin) && (bytes & (alignment - 1)) != 0) return false;
     return bytes <= size_of_bin(most) || (shrunk && least >= bytes / 2);
+  }
+  // What is none is reported at the free.
+  HZ_COLD static bool fits_guarded(const void* block, std::size_t size, std::size_t alignment, bool shrunk) {
+    const std::size_t usable = GuardedPool::size_of(block), least = size == 0 ? 1 : size;
+    if (usable == 0) return true;
+    if ((address(block) & (alignment - 1)) != 0) return false;
+    return least == usable || (shrunk && least < usable && least >= usable / 2);
   }
   HZ_COLD static void free_mismatched(void* block, Bin bin) {
     Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
@@ -484,8 +497,23 @@ struct Heap {
     if (block == nullptr) return;
     const Tag tag = Route::find(S::global.route, address(block));
     if (HZ_UNLIKELY(Route::bin(tag) == kHeapBin)) return F::free(block);
+    if (HZ_UNLIKELY(tag == 0) && GuardedPool::has(block)) return free_guarded(block);
     if (!J::plausible(tag, block)) return;
     free_here(block, tag);
+  }
+  HZ_COLD static void free_guarded(void* block) {
+    GuardedPool::Stack by;
+    by.walk(nullptr, S::tls().walking);
+    GuardedPool::Finding found;
+    {
+      Entered here;
+      found = GuardedPool::release(block, by);
+      if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds)
+        count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, static_cast<Bin>(found.bin), false,
+              block);
+    }
+    if (found.fault == Fault::kNone) return;
+    Guard::report(found.fault, found.at == 0 ? block : pointer(found.at), found.bin, Line::kName);
   }
   static void free_huge(void* block) { free_here(block, Route::find(S::global.route, address(block))); }
 

@@ -6,6 +6,8 @@
 #include "heap/heap_profile.hpp"
 
 #include "hakozuna/hakozuna.h"
+#include "heap/sampling.hpp"
+#include "heap/stacks.hpp"
 #include "os/message.hpp"
 #include "os/os.hpp"
 
@@ -14,48 +16,6 @@ namespace {
 
 using Site = HeapProfile::Site;
 using Live = HeapProfile::Live;
-
-// --- chance
-
-// SplitMix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014.
-std::uint64_t random(std::uint64_t& state) {
-  if (state == 0) state = os::random_word() ^ address(&state);
-  std::uint64_t z = state += 0x9E3779B97F4A7C15U;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBU;
-  return z ^ z >> 31;
-}
-
-// The library has no mathematics of the C library's. -ln(u), u in (0, 1], by the series of artanh around the
-// next power of two: to 12 digits.
-double minus_log(double u) {
-  constexpr double kLn2 = 0.69314718055994530942, kRoot = 0.70710678118654752440;
-  double halvings = 0;
-  while (u < 1.0 / 65536) u *= 65536, halvings += 16;
-  while (u < kRoot) u *= 2, halvings += 1;
-  const double t = (u - 1) / (u + 1), tt = t * t;
-  double sum = 0;
-  for (int n = 17; n > 0; n -= 2) sum = sum * tt + 1.0 / n;
-  return halvings * kLn2 - 2 * t * sum;
-}
-// Exponentially distributed, of mean 1.
-double exponential(std::uint64_t& state) {
-  return minus_log(static_cast<double>((random(state) >> 11) + 1) * 0x1p-53);
-}
-// 1 - exp(-x), without a difference of numbers that are close: by its series where x is small, and doubled
-// from there.
-double chance_of(double x) {
-  unsigned halvings = 0;
-  for (; x > 0.125; ++halvings) x /= 2;
-  double p = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6 * (1 - x / 7))))));
-  for (; halvings != 0; --halvings) p *= 2 - p;
-  return p;
-}
-
-// Of a mean of so many bytes.
-double next_after(Countdown& countdown) {
-  return exponential(countdown.random) * static_cast<double>(countdown.interval);
-}
 
 // --- tables
 
@@ -72,9 +32,6 @@ constinit std::atomic<std::uint32_t> taken{0};       // rows of `live` that are 
 constinit std::uint32_t most_taken = 0;              // at once so far
 constinit std::uint64_t all_live = 0, all_peak = 0;  // bytes
 constinit std::uint64_t opened = 0;                  // microseconds
-
-constinit std::atomic<bool> walks{false};  // stacks can be walked
-constinit os::Code ours;
 
 using Hold = os::Guarded;
 
@@ -163,7 +120,7 @@ std::uint64_t nearest(double x) {
 }
 Weight weight_of(const Live& sample) {
   const double s = static_cast<double>(sample.bytes);
-  const double p = chance_of(s / static_cast<double>(sample.interval));
+  const double p = Sampling::chance_of(s / static_cast<double>(sample.interval));
   return {nearest(kParts / p), nearest(s / p)};
 }
 
@@ -199,24 +156,6 @@ void uncount(Site& site, const Live& sample, std::uint64_t now) {
   const std::uint64_t lived = now > sample.since ? now - sample.since : 0;
   const unsigned log = lived < 2 ? 0 : log2_floor(lived);
   ++site.lifetimes[log < HeapProfile::kLifetimes ? log : HeapProfile::kLifetimes - 1];
-}
-
-// --- stacks
-
-constexpr unsigned kOwnFrames = 12;  // of ours, at most, before the caller's
-constexpr unsigned kWrapped = 3;     // of ours between the caller that is known and the program
-constexpr unsigned kRoom = HeapProfile::kMostFrames + kOwnFrames;
-
-bool is_ours(const void* at) { return address(at) >= ours.begin && address(at) < ours.end; }
-
-// The first frame that is the program's.
-unsigned first_of_program(void* const* frames, unsigned count, const void* caller) {
-  unsigned first = 0;
-  while (first < count && first < kOwnFrames && frames[first] != caller) ++first;
-  if (first == count || frames[first] != caller) first = 0;
-  const unsigned most = first == 0 ? kOwnFrames : first + kWrapped;
-  while (first < most && first + 1 < count && is_ours(frames[first])) ++first;
-  return first;
 }
 
 // --- the text
@@ -324,51 +263,19 @@ HZ_COLD bool HeapProfile::change(std::size_t bytes, bool& walking) {
   if (bytes == 0) return true;
   if (!make_tables()) return false;
   state.interval.store(bytes, std::memory_order_release);  // pairs with is_on()
-  if (!walks.load(std::memory_order_relaxed)) at_load(walking);
+  at_load(walking);
   state.pauses.store(false, std::memory_order_relaxed);
   return true;
 }
 
-HZ_COLD void* HeapProfile::map_quota(std::size_t bytes) {
-  const std::size_t page = os::page_bytes(), whole = align_up(bytes, page);
-  void* const at = os::map(whole, page);
-  if (at == nullptr) return nullptr;
-  os::forbid_huge_pages(at, whole);
-  state.bytes.fetch_add(whole, std::memory_order_relaxed);
-  return at;
-}
-HZ_COLD void HeapProfile::unmap_quota(void* quota, std::size_t bytes) {
-  const std::size_t whole = align_up(bytes, os::page_bytes());
-  state.bytes.fetch_sub(whole, std::memory_order_relaxed);
-  os::unmap(quota, whole);
-}
-
 HZ_COLD void HeapProfile::at_load(bool& walking) {
-  if (!is_on()) return;
-  ours = os::own_code();
-  walking = true;
-  const bool can = os::prepare_to_walk();
-  walking = false;
-  if (!can) return warn("stacks cannot be walked here: each is the caller alone", "");
-  walks.store(true, std::memory_order_relaxed);
+  if (is_on() && !Stacks::prepare(walking))
+    warn("stacks cannot be walked here: each is the caller alone", "");
 }
 
 void HeapProfile::in_child() { tables_lock.reset(); }
 
-void HeapProfile::draw(Countdown& countdown, Bin bin, std::size_t bytes) {
-  std::uint64_t& left = countdown.left[bin];
-  if (left != 0) return;
-  left = 1 + static_cast<std::uint64_t>(next_after(countdown) / static_cast<double>(bytes));
-}
-
-bool HeapProfile::is_next(Countdown& countdown, Bin bin, std::size_t bytes, bool walking) {
-  if (bin == kHugeBin) {
-    if (next_after(countdown) >= static_cast<double>(bytes)) return false;
-  } else {
-    draw(countdown, bin, bytes);
-    if (--countdown.left[bin] != 0) return false;
-  }
-  if (walking) return false;
+bool HeapProfile::has_room() {
   if (taken.fetch_add(1, std::memory_order_relaxed) < kMostLive) return true;
   return give_up(), false;
 }
@@ -378,19 +285,10 @@ void HeapProfile::give_up() {
 }
 
 void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void* caller, bool& walking) {
-  void* frames[kRoom];
-  walking = true;
-  const unsigned count = walks.load(std::memory_order_relaxed) ? os::walk_stack(frames, kRoom) : 0;
-  walking = false;
-  unsigned first = 0, depth = 1;
-  if (count != 0) {
-    first = first_of_program(frames, count, caller);
-    depth = count - first < kMostFrames ? count - first : kMostFrames;
-  } else {
-    frames[0] = const_cast<void*>(caller);
-  }
+  void* frames[kMostFrames];
+  const unsigned depth = Stacks::walk(frames, kMostFrames, caller, walking);
   const Hold hold(tables_lock);
-  const std::uint32_t site = site_of(frames + first, depth);
+  const std::uint32_t site = site_of(frames, depth);
   count_pages();
   const Live sample = {.block = address(block),
                        .site = site,

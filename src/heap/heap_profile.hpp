@@ -3,10 +3,10 @@
 // The heap profile: which call stacks the program's memory comes from, known by samples. A block of s bytes
 // is a sample with probability 1 - exp(-s / interval), whatever came before it, and stands for as many blocks
 // as that one is of. Here are the tables of stacks and of samples that live, what they add up to, and the
-// text that is written of them; which allocation is a sample is counted down by the heap (heap/quotas.hpp).
-// Kept with HZ_PROFILE_HEAP alone, or once that is set while the process runs; called for samples, and when a
-// huge block is freed or asked about: costs a walk along the stack and a lock of its own, which is the last
-// that a thread takes.
+// text that is written of them; which allocation is a sample is drawn (heap/sampling.hpp) and counted down by
+// the heap (heap/quotas.hpp). Kept with HZ_PROFILE_HEAP alone, or once that is set while the process runs;
+// called for samples, and when a huge block is freed or asked about: costs a walk along the stack and a lock
+// of its own, which is the last that a thread takes.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,6 @@
 #include "os/lock.hpp"
 
 namespace hz {
-
-// How far a thread, or a heap without threads, is from its next samples. A place with zeroes is a new one.
-struct Countdown {
-  std::uint64_t left[kBins] = {};  // allocations of the class until one is a sample, itself included; 0: not
-                                   // drawn
-  std::uint64_t random = 0;
-  std::uint64_t interval = 0;  // for which it was drawn
-};
 
 struct HeapProfile {
   static constexpr unsigned kMostFrames = 64, kLifetimes = 24;
@@ -39,25 +31,18 @@ struct HeapProfile {
   }
   // When the heap opens: from now on there is a profile, or a warning that there is no memory for one.
   static void open(std::size_t interval);
-  // When the loader has come to constructors: from now on stacks are whole. Before, a stack is the caller
-  // alone. `walking` is the calling thread's, and up while it walks: what is allocated meanwhile is ours.
+  // When the loader has come to constructors: from now on stacks are whole, or a warning that they are not.
   static void at_load(bool& walking);
   // While the process runs: samples of this interval from now on; 0: none, and those that there are stay.
   // False if there is no memory for a profile. Without a lock of the heap's.
   static bool change(std::size_t interval, bool& walking);
   static void in_child();  // a process begins
 
-  // Zeroed memory for a thread's quota; nullptr if there is none.
-  static void* map_quota(std::size_t bytes);
-  static void unmap_quota(void* quota, std::size_t bytes);
-
-  // Whether the next allocation, of a class or a huge block of so many bytes, is a sample that there is room
-  // for.
-  static bool is_next(Countdown& countdown, Bin bin, std::size_t bytes, bool walking);
-  static void draw(Countdown& countdown, Bin bin, std::size_t bytes);  // if it is to be
+  // Whether there is room for another sample, which is promised.
+  static bool has_room();
   static void give_up();  // there was no memory for what was to be a sample
 
-  // One that is no thread's but the caller's, without a lock. `caller`: where the program called us.
+  // One that is no thread's but the caller's, without a lock. `caller` and `walking`: see heap/stacks.hpp.
   static void add(const void* block, Bin bin, std::size_t bytes, const void* caller, bool& walking);
   // The class of a block that is a sample, kHugeBin of a huge one; 0 if it is none.
   static Bin bin_of(const void* block);
@@ -99,7 +84,7 @@ struct HeapProfile {
     std::atomic<bool> pauses;
     Site* sites;
     std::atomic<std::uint64_t> dropped;  // samples that there was no room for
-    std::atomic<std::uint64_t> bytes;    // of quotas, and of the tables as far as they are touched
+    std::atomic<std::uint64_t> bytes;  // of quotas, and of all tables of samples, as far as they are touched
   };
   static inline constinit State state = {};
 

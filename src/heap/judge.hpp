@@ -48,6 +48,10 @@ struct Judge {
   // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block
   // that began on another page.
   HZ_COLD static Finding diagnose_untagged(const void* block) {
+    if (GuardedPool::has(block)) {
+      const GuardedPool::Finding found = GuardedPool::look(block);
+      return {found.fault, found.bin};
+    }
     if (!Route::covers(S::global.route, address(block))) return {Fault::kForeign, 0};
     Forks<Line>::notice_process();  // the arena's lock may be held in a child by nobody
     const std::uintptr_t start = Source::start(S::global.source, address(block));

@@ -10,6 +10,7 @@
 #include "heap/exit_check.hpp"
 #include "heap/layout.hpp"
 #include "heap/of_line.hpp"
+#include "heap/stacks.hpp"
 #include "heap/stats.hpp"
 
 namespace hz {
@@ -23,6 +24,7 @@ struct Library {
     Start<Line>::open();
     Forks<Line>::hook_forks();
     HeapProfile::at_load(S::tls().walking);
+    if (GuardedPool::is_on()) Stacks::prepare(S::tls().walking);
     if (prints_stats() || writes_profile() || HeapProfile::is_on()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
@@ -73,6 +75,7 @@ struct Library {
     now.limit_hard = limits.hard;
     now.cap = Line::Policy::cap();
     now.heap_profile = HeapProfile::interval();
+    now.guard_sample = GuardedPool::every();
     return now;
   }
   static const char* lacks(Setting) { return nullptr; }
@@ -91,6 +94,10 @@ struct Library {
         Options::keep_heap_profile_file();
         if (!HeapProfile::change(wanted.heap_profile, S::tls().walking)) return "there is no memory for one";
         os::before_termination(&when_terminated);
+        break;
+      case Setting::kGuardSample:
+        if (!GuardedPool::change(wanted.guard_sample, Line::kName, S::tls().walking))
+          return "there is no memory for it";
         break;
       case Setting::kLearning:
         Line::Policy::change(before.cap, wanted.cap);

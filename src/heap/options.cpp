@@ -20,6 +20,7 @@ constexpr std::size_t kMostCache = 4 * kGiB;
 constexpr std::size_t kLeastLimit = kMiB;
 constexpr std::size_t kMostLimit = 16384 * kGiB;
 constexpr std::size_t kInterval = 512 * kKiB, kMostInterval = kGiB;  // between samples of the heap profile
+constexpr std::size_t kMostSample = 1'000'000'000;
 constexpr std::string_view kHeapProfileFile = "hakozuna.%p.heap";
 
 unsigned shift_of(char unit) {
@@ -154,6 +155,9 @@ bool set_heap_profile(Options& o, std::string_view value) {
   if (value == "1") o.heap_profile = kInterval;
   return o.heap_profile_said = true;
 }
+bool set_guard_sample(Options& o, std::string_view value) {
+  return parse(value, 0, kMostSample, o.guard_sample);
+}
 bool set_heap_profile_file(Options& o, std::string_view value) {
   const bool kept = os::keep_path(os::File::kHeapProfile, value.data(), value.size());
   o.heap_profile_file_said |= kept;
@@ -262,15 +266,21 @@ HZ_COLD void warn_of_heap_profile(const char* line) {
   message.text("hz: warning: line ").text(line).text(" keeps no heap profile; HZ_PROFILE_HEAP ignored\n");
   message.send();
 }
+HZ_COLD void warn_of_guard_sample(const char* line) {
+  os::Message message;
+  message.text("hz: warning: line ").text(line).text(" has no guarded pages; HZ_GUARD_SAMPLE ignored\n");
+  message.send();
+}
 }  // namespace
 
 // A function for each warning: a message takes 700 bytes of the stack.
 HZ_COLD void Options::warn_of_lacks(const char* line, const Preset* found) const {
   if (found == nullptr && preset[0] != 0) warn_of_preset(line);
   if (heap_profile != 0) warn_of_heap_profile(line);
+  if (guard_sample != 0) warn_of_guard_sample(line);
 }
 
-constexpr Options::Knob Options::kKnobs[25] = {
+constexpr Options::Knob Options::kKnobs[26] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats,
      tell_word<&Options::stats, kStats>},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
@@ -336,6 +346,10 @@ constexpr Options::Knob Options::kKnobs[25] = {
      "a path of up to 1000 bytes; %p in it is the process's number",
      "where the heap profile is written when the process exits", set_heap_profile_file,
      tell_path<os::File::kHeapProfile>},
+    {"guard_sample", "HZ_GUARD_SAMPLE", "0 to 1000000000",
+     "one allocation in so many lies between pages that nobody may touch, on one that nobody may touch once "
+     "it is freed; 0: none",
+     set_guard_sample, tell_number<&Options::guard_sample>, Setting::kGuardSample},
     {"redirect", "HZ_REDIRECT", "0, 1",
      "whether the DLL that redirects the malloc of Windows' C runtimes does so",
      set_word<&Options::redirect, kYesOrNo>, tell_word<&Options::redirect, kYesOrNo>},

@@ -49,6 +49,7 @@ enum class Setting : std::uint8_t {
   kLimitHard,
   kOnInvalid,
   kHeapProfile,
+  kGuardSample,
   kLearning  // a bound of a policy that learns
 };
 
@@ -71,6 +72,7 @@ struct Options {
   Cap cap;
   std::size_t heap_profile = 0;  // bytes between samples; 0: none is kept
   bool heap_profile_said = false, heap_profile_file_said = false;
+  std::size_t guard_sample = 0;  // one allocation in so many lies on a guarded page; 0: none
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
@@ -81,15 +83,15 @@ struct Options {
     void (*tell)(const Options&, os::TextInto&);  // as `set` would take it
     Setting live = Setting::kStartOnly;
   };
-  static const Knob kKnobs[25];
+  static const Knob kKnobs[26];
 
   static Options read();
 
   static void keep_heap_profile_file();  // where the heap profile is written, unless the user has said
 
   void warn_of_preset(const char* line) const;  // that it has none of the name that the user said
-  // The same, where `found` is null, and that it keeps no heap profile, if the user wants one: of a line
-  // without boxes.
+  // The same, where `found` is null, and that it has no samples, if the user wants some: of a line without
+  // boxes.
   void warn_of_lacks(const char* line, const Preset* found) const;
 };
 

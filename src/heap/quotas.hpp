@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How samples of the heap profile are chosen, without a word on the hot path. A bin is last in, first out:
+// How samples (heap/sampling.hpp) are chosen, without a word on the hot path. A bin is last in, first out:
 // the malloc that finds it empty stands where its depth has a new minimum, so it is no random one, and which
 // of two calls in turn it is may be the same for ever. So the number of mallocs between two crossings has to
 // be known, whatever is freed meanwhile.
 //
-//   While a profile is kept, malloc takes from bins of its own, the quota, and free puts into the thread's
+//   While there are samples, malloc takes from bins of its own, the quota, and free puts into the thread's
 //   front as ever. What comes into a quota is counted down as allocated (Countdown), what leaves it for
 //   elsewhere is counted up again:
 //
@@ -16,10 +16,11 @@
 //   where that is little, what a refill brings. left is drawn from a geometric distribution each time, so
 //   every allocation is as likely a sample as any other of its class.
 //
-// A sample lies in a run of its own, as a huge block does (heap/huge.hpp): all that is done with it takes the
-// slow path. Called by heap.hpp with the thread's lock held; costs a crossing each time that a quota ends,
-// and a run and a walk along the stack for a sample. A profile begins, pauses and changes its interval while
-// the process runs: a thread learns of it in its next crossing.
+// A sample of the heap profile lies in a run of its own, as a huge block does (heap/huge.hpp), a guarded one
+// outside of the arena (heap/guarded.hpp): all that is done with it takes the slow path. Called by heap.hpp
+// with the thread's lock held; costs a crossing each time that a quota ends, and a run and a walk along the
+// stack for a sample. Samples of either kind begin, pause and change their rate while the process runs: a
+// thread learns of it in its next crossing.
 #pragma once
 
 #include "heap/boundary.hpp"
@@ -37,18 +38,22 @@ struct Quotas {
   using Bundle = typename Front::Bundle;
   using Quota = typename S::Quota;
 
-  // Where a profile is or was kept, before a slot of the class is taken as ever: a slot of the quota, or a
-  // sample, which is to be added to the profile when no lock is held; nullptr: neither.
-  HZ_SLOW static void* before(Thread& t, Bin bin, bool& zeroed, bool& sample) {
+  // Where there are or were samples, before a slot of the class is taken as ever: a slot of the quota, or a
+  // sample, of which is noted who called when no lock is held; nullptr: neither.
+  HZ_SLOW static void* before(Thread& t, Bin bin, std::size_t size, std::size_t alignment, bool& zeroed,
+                              Sample& sample) {
     if (!counts(t)) return nullptr;
     if (Quota* const quota = t.quota.peek()) {
       if (void* slot = B::popped(quota->front, bin)) return slot;
     }
-    if (HeapProfile::is_next(*t.countdown, bin, bin_size(bin), S::is_own_work())) {
-      if (void* block = H::allocate(t, bin_size(bin), 1, zeroed, 0, false)) return sample = true, block;
+    const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
+    if (next == Sample::kProfile) {
+      if (void* block = H::allocate(t, bin_size(bin), 1, zeroed, 0, false)) return sample = next, block;
       HeapProfile::give_up();
+    } else if (next == Sample::kGuarded) {
+      if (void* block = GuardedPool::take(bin, size, alignment)) return sample = next, block;
     }
-    HeapProfile::draw(*t.countdown, bin, bin_size(bin));
+    Sampling::draw(*t.countdown, bin, bin_size(bin));
     // All that the front has, so that there is an empty bin to refill.
     if (has_quota(t) && Front::count(t.front, bin) < few(bin)) fill(t, bin);
     return nullptr;
@@ -63,18 +68,18 @@ struct Quotas {
     }
   }
 
-  // Whether the thread counts down; as the profile says now.
+  // Whether the thread counts down; at the rates of now.
   static bool counts(Thread& t) {
-    const std::uint64_t interval = HeapProfile::interval();
-    if (HZ_UNLIKELY(interval != (t.countdown != nullptr ? t.countdown->interval : 0))) {
+    const Rates now = Sampling::rates();
+    if (HZ_UNLIKELY(now != (t.countdown != nullptr ? t.countdown->rates : Rates{}))) {
       if (t.countdown != nullptr) end(t);
-      if (interval != 0) begin(t, interval);
+      if (now != Rates{}) begin(t, now);
     }
     return t.countdown != nullptr;
   }
   // The state goes. With the list's lock.
   static void leave(Thread& t) {
-    if (t.quota.peek() != nullptr) HeapProfile::unmap_quota(t.quota.peek(), kBytes);
+    if (t.quota.peek() != nullptr) Sampling::unmap_quota(t.quota.peek(), kBytes);
   }
 
  private:
@@ -90,12 +95,12 @@ struct Quotas {
   // Who looks from outside reads as many bytes of a quota as of a state.
   static constexpr std::size_t kBytes = sizeof(Quota) < sizeof(Thread) ? sizeof(Thread) : sizeof(Quota);
 
-  HZ_COLD static void begin(Thread& t, std::uint64_t interval) {
+  HZ_COLD static void begin(Thread& t, const Rates& rates) {
     if (&t == &S::shared) {
       t.countdown = &S::shared_countdown;
     } else {
       if (t.quota.peek() == nullptr) {
-        void* const at = HeapProfile::map_quota(kBytes);
+        void* const at = Sampling::map_quota(kBytes);
         if (at == nullptr) return;
         auto* const quota = ::new (at) Quota;
         Front::join(quota->front, quota->store);
@@ -104,9 +109,9 @@ struct Quotas {
       t.countdown = &t.quota.peek()->countdown;
       show(t);
     }
-    t.countdown->interval = interval;
+    t.countdown->rates = rates;
   }
-  // What was drawn was for the interval that was.
+  // What was drawn was for the rates that were.
   HZ_COLD static void end(Thread& t) {
     for (Bin bin = 1; bin < kBins; ++bin) {
       while (t.quota.peek() != nullptr && Reclaim<Line>::drain_quota(t, bin, false)) continue;

@@ -41,6 +41,7 @@ struct Start {
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
     if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
+    if (options.guard_sample != 0) GuardedPool::open(options.guard_sample, Line::kName);
     os::Lock::know_processors(os::usable_cpus());
     if (options.background) os::prepare_barrier();
     if (void* page = os::map_wiped_on_fork()) {

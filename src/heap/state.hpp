@@ -29,9 +29,9 @@
 #include "box/retain/contract.hpp"
 #include "box/route/contract.hpp"
 #include "box/source/contract.hpp"
-#include "heap/heap_profile.hpp"
 #include "heap/heap_table.hpp"
 #include "heap/owners.hpp"
+#include "heap/sampling.hpp"
 #include "os/lock.hpp"
 #include "os/per_thread.hpp"
 #include "os/probe.hpp"
@@ -191,7 +191,7 @@ struct State {
     Thread* next = nullptr;
     Thread* previous = nullptr;
     Thread* closed = nullptr;        // while counting: its own `empty`, for each operation writes there
-    Countdown* countdown = nullptr;  // while a heap profile is kept; of nobody's states the shared one's
+    Countdown* countdown = nullptr;  // while there are samples; of nobody's states the shared one's
     OwnerWord<Quota*> quota;         // null: it never kept one; nobody's states have none
 
     // Slots came to the thread from elsewhere; or left it; or were taken from it, by who does not write its

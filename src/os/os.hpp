@@ -16,6 +16,7 @@ enum class HugePages : std::uint8_t { kAsTheSystemSays, kNever, kAlways };
 // zeroed
 void* reserve(std::size_t bytes, std::size_t alignment);  // address space only; nullptr when refused
 bool commit(void* at, std::size_t bytes);                 // make reserved, or only readable, space usable
+bool forbid(void* at, std::size_t bytes);  // the reverse: nobody may touch it, and what was in it is gone
 enum class Use : std::uint8_t { kBlocks, kTables, kReading };
 enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
 // Whether this process may have a page there that it asks for politely: sanitizers end one that insists on a
@@ -111,6 +112,12 @@ class Output {
 // A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
 // the program, or whoever started it, has decided otherwise.
 void before_termination(void (*last)());
+
+// Whoever touches what he may not is told of before his handler, or the system, ends the process: `told` with
+// the address, and where the code is, if that is known. It answers whether he may try again. What the program
+// has installed as its handler, before, is called otherwise; what it installs later is called in place of us.
+// False where there is no such thing.
+bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code));
 
 // --- code and stacks
 // Return addresses on the calling thread's stack, the innermost first, at most `room`; how many.

@@ -46,6 +46,11 @@ bool commit(void* at, std::size_t bytes) {
   return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+bool forbid(void* at, std::size_t bytes) {
+  const KeepErrno keep;
+  return mmap(at, bytes, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) == at;
+}
+
 bool may_have(void* at) {
   const KeepErrno keep;
   const std::size_t bytes = page_bytes();

@@ -59,7 +59,7 @@ HZ_INLINE void span_retired(std::uintptr_t at, std::size_t bytes) { HZ_PROBE("sp
 // The system has these pages back: one system call.
 HZ_INLINE void purge(std::uintptr_t at, std::size_t bytes) { HZ_PROBE("purge", at, bytes); }
 
-// A bad pointer is about to be reported: the number in E01 to E07.
+// A bad pointer is about to be reported: the number in E01 to E09.
 HZ_INLINE void fault(unsigned code, std::uintptr_t at) { HZ_PROBE("fault", code, at); }
 
 // The heap asked for so many bytes more than it may have. Soft: caches are returned, or free pages purged,

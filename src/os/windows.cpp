@@ -72,6 +72,11 @@ bool commit(void* at, std::size_t bytes) {
   return is_of_pages(at, bytes) && VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE) != nullptr;
 }
 
+bool forbid(void* at, std::size_t bytes) {
+  const KeepLastError keep;
+  return is_of_pages(at, bytes) && VirtualFree(at, bytes, MEM_DECOMMIT) != 0;
+}
+
 // No: see above.
 bool may_have(void*) { return false; }
 
@@ -223,6 +228,23 @@ std::uint64_t unix_seconds() {
   GetSystemTimeAsFileTime(&now);
   const std::uint64_t ticks = std::uint64_t{now.dwHighDateTime} << 32 | now.dwLowDateTime;
   return ticks / kPerSecond - kFrom1601;
+}
+
+namespace {
+using Told = bool (*)(std::uintptr_t at, std::uintptr_t code);
+constinit Told is_told = nullptr;
+
+LONG CALLBACK handle(EXCEPTION_POINTERS* what) {
+  const EXCEPTION_RECORD& record = *what->ExceptionRecord;
+  const bool ours = record.ExceptionCode == EXCEPTION_ACCESS_VIOLATION && record.NumberParameters >= 2 &&
+                    is_told(record.ExceptionInformation[1], address(record.ExceptionAddress));
+  return ours ? EXCEPTION_CONTINUE_EXECUTION : EXCEPTION_CONTINUE_SEARCH;
+}
+}  // namespace
+
+bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code)) {
+  is_told = told;
+  return AddVectoredExceptionHandler(1, &handle) != nullptr;
 }
 
 unsigned walk_stack(void** out, unsigned room) { return CaptureStackBackTrace(0, room, out, nullptr); }

@@ -20,7 +20,9 @@ enum class Fault : unsigned {
   kInterior = 4,        // E04: not the start of a slot
   kSizeMismatch = 5,    // E05: never fatal
   kWriteAfterFree = 6,  // E06: a free slot was written to
-  kNoHeap = 7           // E07: a first-class heap that has ended, or never was
+  kNoHeap = 7,          // E07: a first-class heap that has ended, or never was
+  kUseAfterFree = 8,    // E08: a block on a guarded page was touched after its free
+  kOutOfBounds = 9      // E09: such a block was touched beside it
 };
 
 static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");

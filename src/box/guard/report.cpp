@@ -18,18 +18,17 @@ const char* name(Fault fault) {
     case Fault::kSizeMismatch: return "E05 size-mismatch";
     case Fault::kWriteAfterFree: return "E06 write-after-free";
     case Fault::kNoHeap: return "E07 no-heap";
+    case Fault::kUseAfterFree: return "E08 use-after-free";
+    case Fault::kOutOfBounds: return "E09 out-of-bounds";
     case Fault::kNone: break;
   }
   return "E00 none";
 }
 
-}  // namespace
-
-HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line) {
-  os::probe::fault(static_cast<unsigned>(fault), address(at));
-  const bool fatal = is_fatal(fault);
+// A function of its own: a message takes 700 bytes of the stack.
+HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line) {
   os::Message message;
-  message.text(fatal ? "hz: fatal: " : "hz: error: ")
+  message.text(FaultReport::is_fatal(fault) ? "hz: fatal: " : "hz: error: ")
       .text(name(fault))
       .text(" ptr=0x")
       .hex(address(at))
@@ -41,9 +40,20 @@ HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char*
   }
   message.text(" line=").text(line).text(" thread=").decimal(os::thread_id()).text("\n");
   message.send();
-  if (!fatal) return;
-  ending.store(true, std::memory_order_relaxed);
-  os::abort_process();
+}
+}  // namespace
+
+HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code) {
+  os::probe::fault(static_cast<unsigned>(fault), address(at));
+  send_line(fault, at, bin, line);
+  // Acquire: pairs with who sets it.
+  if (const Explain more = explain.load(std::memory_order_acquire)) more(address(at), code);
+  if (is_fatal(fault)) ending.store(true, std::memory_order_relaxed);
+}
+
+HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line) {
+  tell(fault, at, bin, line, 0);
+  if (is_fatal(fault)) os::abort_process();
 }
 
 }  // namespace hz

@@ -25,6 +25,13 @@ struct FaultReport {
   static bool is_ending() { return ending.load(std::memory_order_relaxed); }
 
   static void send(Fault fault, const void* at, Bin bin, const char* line);
+  // The same, of what does not come back from here where it is fatal: the caller sees to that. `code`: what
+  // touched that address; 0: nobody did.
+  static void tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code);
+
+  // Adds what it knows of that address, in lines of its own.
+  using Explain = void (*)(std::uintptr_t at, std::uintptr_t code);
+  static inline constinit std::atomic<Explain> explain{nullptr};
 
  private:
   static inline constinit std::atomic<bool> ending{false};

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// POSIX: handlers of SIGSEGV and SIGBUS in front of those that the program has by then. See os.hpp for the
+// contract; called when the heap opens, if blocks lie on guarded pages, and by the system.
+#include <errno.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include "base/units.hpp"
+#include "os/os.hpp"
+#include "os/posix.hpp"
+
+namespace hz::os {
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS};
+constinit struct sigaction before[2] = {};
+using Told = bool (*)(std::uintptr_t at, std::uintptr_t code);
+constinit Told is_told = nullptr;
+
+std::uintptr_t code_of([[maybe_unused]] const void* context) {
+#if defined(__linux__) && defined(__x86_64__)
+  return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__linux__) && defined(__aarch64__)
+  return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+#else
+  return 0;
+#endif
+}
+
+// As if we were not there. By default the system ends the process when it is at the place again, so that a
+// core shows where that was; a signal that somebody sent does not come again by itself.
+void hand_on(int signal, siginfo_t* what, void* context, const struct sigaction& to) {
+  if ((to.sa_flags & SA_SIGINFO) != 0) return to.sa_sigaction(signal, what, context);
+  if (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN) return to.sa_handler(signal);
+  const bool sent = what->si_code <= 0;
+  if (sent && to.sa_handler == SIG_IGN) return;
+  struct sigaction usual = {};
+  usual.sa_handler = SIG_DFL;
+  sigaction(signal, &usual, nullptr);
+  if (sent) raise(signal);
+}
+
+void handle(int signal, siginfo_t* what, void* context) {
+  const KeepErrno keep;
+  const bool sent = what->si_code <= 0;
+  if (!sent && is_told(address(what->si_addr), code_of(context))) return;
+  hand_on(signal, what, context, before[signal == kSignals[0] ? 0 : 1]);
+}
+
+}  // namespace
+
+// On the handler's own stack where the thread has one: a stack that has run over is no place for it.
+bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code)) {
+  const KeepErrno keep;
+  is_told = told;
+  for (unsigned i = 0; i < 2; ++i) {
+    struct sigaction ours;
+    if (sigaction(kSignals[i], nullptr, &ours) != 0) return false;
+    if ((ours.sa_flags & SA_SIGINFO) != 0 && ours.sa_sigaction == &handle) continue;
+    before[i] = ours;
+    ours.sa_flags = (before[i].sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO | SA_ONSTACK;
+    ours.sa_sigaction = &handle;
+    if (sigaction(kSignals[i], &ours, nullptr) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace hz::os
