@@ -15,8 +15,8 @@
 namespace hz_test {
 namespace {
 
-ChildResult Run(const char* what, const char* every, std::vector<Setting> more = {},
-                const char* count = "1") {
+ChildResult Under(const char* what, const char* every, std::vector<Setting> more = {},
+                  const char* count = "1") {
   more.emplace_back("LD_PRELOAD", std::getenv("HZ_TEST_LIBRARY"));
   more.emplace_back("HZ_OPTIONS", std::string("guard_sample:") + every);
   return RunChild({HZ_TEST_SUBJECT, what, count}, more);
@@ -80,7 +80,7 @@ void ExpectDone(const ChildResult& result) {
 TEST_F(Guarded, OverflowByOne) {
   bool at_access = false, at_free = false;
   for (int i = 0; i < 40 && !(at_access && at_free); ++i) {
-    const ChildResult result = Run("overflow", "1");
+    const ChildResult result = Under("overflow", "1");
     ExpectReport(result, "E09 out-of-bounds", "48", {"live", "freed"}, "behind:0");
     (result.signal == SIGSEGV ? at_access : at_free) = true;
     ASSERT_FALSE(HasFailure());
@@ -88,38 +88,38 @@ TEST_F(Guarded, OverflowByOne) {
   EXPECT_TRUE(at_access && at_free) << "blocks lie at both ends of their pages";
 }
 TEST_F(Guarded, OverflowIntoWhatIsNoPageYet) {
-  const ChildResult result = Run("overflow-odd", "1");
+  const ChildResult result = Under("overflow-odd", "1");
   ExpectReport(result, "E09 out-of-bounds", "33", {"freed"}, "behind:0");
   ExpectBothStacks(result);
   EXPECT_EQ(SIGABRT, result.signal);
 }
 TEST_F(Guarded, UnderflowByOne) {
-  ExpectReport(Run("underflow", "1"), "E09 out-of-bounds", "48", {"live", "freed"}, "before:1");
+  ExpectReport(Under("underflow", "1"), "E09 out-of-bounds", "48", {"live", "freed"}, "before:1");
 }
 TEST_F(Guarded, ReadAfterFree) {
-  const ChildResult result = Run("read-after-free", "1");
+  const ChildResult result = Under("read-after-free", "1");
   ExpectReport(result, "E08 use-after-free", "48", {"freed"}, "inside:3");
   ExpectBothStacks(result);
   EXPECT_EQ(SIGSEGV, result.signal) << "a core shows where it was";
 }
 TEST_F(Guarded, WriteAfterFree) {
-  ExpectReport(Run("write-after-free", "1"), "E08 use-after-free", "4000", {"freed"}, "inside:3999");
+  ExpectReport(Under("write-after-free", "1"), "E08 use-after-free", "4000", {"freed"}, "inside:3999");
 }
 TEST_F(Guarded, DoubleFree) {
-  const ChildResult result = Run("double-free", "1");
+  const ChildResult result = Under("double-free", "1");
   ExpectReport(result, "E03 double-free", "48", {"freed"}, "inside:0");
   ExpectBothStacks(result);
 }
 TEST_F(Guarded, InteriorFree) {
-  ExpectReport(Run("interior", "1"), "E04 interior-pointer", "48", {"live"}, "inside:16");
+  ExpectReport(Under("interior", "1"), "E04 interior-pointer", "48", {"live"}, "inside:16");
 }
 TEST_F(Guarded, FreedByAnotherThread) {
-  const ChildResult result = Run("freed-elsewhere", "1");
+  const ChildResult result = Under("freed-elsewhere", "1");
   ExpectReport(result, "E08 use-after-free", "48", {"freed"}, "inside:3");
   ExpectBothStacks(result);
 }
 TEST_F(Guarded, ChildOfAFork) {
-  const ChildResult result = Run("in-the-child", "1");
+  const ChildResult result = Under("in-the-child", "1");
   ExpectDone(result);
   EXPECT_NE(std::string::npos, result.err.find("hz: fatal: E08 use-after-free")) << result.err;
 }
@@ -130,41 +130,41 @@ TEST_F(Guarded, ChildOfAFork) {
 TEST_F(Guarded, OverflowIsFoundAsOftenAsPromised) {
   constexpr int kRuns = 60;
   int found = 0;
-  for (int i = 0; i < kRuns; ++i) found += Run("overflows", "50", {}, "20").signal != 0 ? 1 : 0;
+  for (int i = 0; i < kRuns; ++i) found += Under("overflows", "50", {}, "20").signal != 0 ? 1 : 0;
   std::printf("found in %d of %d runs, 20 expected\n", found, kRuns);
   EXPECT_GE(found, 1);
   EXPECT_LE(found, 41);
 }
 
-TEST_F(Guarded, UsableIsWhatWasAskedFor) { ExpectDone(Run("usable-size", "1")); }
-TEST_F(Guarded, MoreThanThereArePagesFor) { ExpectDone(Run("many", "1")); }
+TEST_F(Guarded, UsableIsWhatWasAskedFor) { ExpectDone(Under("usable-size", "1")); }
+TEST_F(Guarded, MoreThanThereArePagesFor) { ExpectDone(Under("many", "1")); }
 TEST_F(Guarded, Threads) {
-  ExpectDone(Run("threads", "1"));
-  ExpectDone(Run("threads", "7"));
-  ExpectDone(Run("threads", "3", {{"HZ_PROFILE_HEAP", "2K"}, {"HZ_PROFILE_HEAP_FILE", "/dev/null"}}));
-  ExpectDone(Run("threads", "3", {{"HZ_STATS", "1"}}));
+  ExpectDone(Under("threads", "1"));
+  ExpectDone(Under("threads", "7"));
+  ExpectDone(Under("threads", "3", {{"HZ_PROFILE_HEAP", "2K"}, {"HZ_PROFILE_HEAP_FILE", "/dev/null"}}));
+  ExpectDone(Under("threads", "3", {{"HZ_STATS", "1"}}));
 }
 
 // The program's own handler, which hands on to the one that was there.
 TEST_F(Guarded, AHandlerThatHandsOn) {
-  const ChildResult result = Run("handler", "1");
+  const ChildResult result = Under("handler", "1");
   ExpectReport(result, "E08 use-after-free", "48", {"freed"}, "inside:3");
   EXPECT_NE(std::string::npos, result.err.find("subject: its handler")) << result.err;
 }
 TEST_F(Guarded, AFaultThatIsNoneOfOurs) {
-  const ChildResult result = Run("own-fault", "1");
+  const ChildResult result = Under("own-fault", "1");
   EXPECT_EQ(SIGSEGV, result.signal);
   EXPECT_EQ(std::string::npos, result.err.find("hz:")) << result.err;
 }
 TEST_F(Guarded, ReportsAndGoesOn) {
-  const ChildResult result = Run("goes-on", "1", {{"HZ_ON_INVALID", "report"}});
+  const ChildResult result = Under("goes-on", "1", {{"HZ_ON_INVALID", "report"}});
   ExpectDone(result);
   for (const char* fault : {"E08 use-after-free", "E03 double-free", "E09 out-of-bounds"})
     EXPECT_NE(std::string::npos, result.err.find(std::string("hz: error: ") + fault)) << result.err;
 }
 
 TEST(GuardedOfNoBoxes, IsWarnedOf) {
-  const ChildResult result = Run("usable-size", "1000000000");
+  const ChildResult result = Under("usable-size", "1000000000");
   if (!IsTiny()) GTEST_SKIP() << "it has guarded pages";
   EXPECT_NE(std::string::npos, result.err.find("hz: warning: line hz7 has no guarded pages")) << result.err;
 }
