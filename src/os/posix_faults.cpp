@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include <atomic>
+
 #include "base/units.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 constinit struct sigaction before[2] = {};
+constinit std::atomic<bool> is_spent[2] = {};  // a handler that was for one time
 using Told = bool (*)(std::uintptr_t at, std::uintptr_t code);
 constinit Told is_told = nullptr;
 
@@ -31,8 +34,8 @@ std::uintptr_t code_of([[maybe_unused]] const void* context) {
 // As if we were not there. By default the system ends the process when it is at the place again, so that a
 // core shows where that was; a signal that somebody sent does not come again by itself.
 void hand_on(int signal, siginfo_t* what, void* context, const struct sigaction& to) {
-  if ((to.sa_flags & SA_SIGINFO) != 0) return to.sa_sigaction(signal, what, context);
-  if (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN) return to.sa_handler(signal);
+  if (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN)
+    return (to.sa_flags & SA_SIGINFO) != 0 ? to.sa_sigaction(signal, what, context) : to.sa_handler(signal);
   const bool sent = what->si_code <= 0;
   if (sent && to.sa_handler == SIG_IGN) return;
   struct sigaction usual = {};
@@ -45,7 +48,13 @@ void handle(int signal, siginfo_t* what, void* context) {
   const KeepErrno keep;
   const bool sent = what->si_code <= 0;
   if (!sent && is_told(address(what->si_addr), code_of(context))) return;
-  hand_on(signal, what, context, before[signal == kSignals[0] ? 0 : 1]);
+  const unsigned which = signal == kSignals[0] ? 0 : 1;
+  struct sigaction to = before[which];
+  if ((to.sa_flags & SA_RESETHAND) != 0 && is_spent[which].exchange(true, std::memory_order_relaxed)) {
+    to = {};
+    to.sa_handler = SIG_DFL;
+  }
+  hand_on(signal, what, context, to);
 }
 
 }  // namespace

@@ -163,6 +163,58 @@ TEST_F(Guarded, ReportsAndGoesOn) {
     EXPECT_NE(std::string::npos, result.err.find(std::string("hz: error: ") + fault)) << result.err;
 }
 
+std::size_t Count(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(Guarded, BeginsAndEndsWhileTheProcessRuns) {
+  const ChildResult result = Run("late", "0");
+  ExpectReport(result, "E08 use-after-free", "48", {"freed"}, "inside:3");
+  ExpectBothStacks(result);
+}
+TEST_F(Guarded, BeginsAndEndsWhileThreadsAreAtWork) {
+  ExpectDone(Run("switched", "0"));
+  ExpectDone(Run("switched", "1", {{"HZ_PROFILE_HEAP", "2K"}, {"HZ_PROFILE_HEAP_FILE", "/dev/null"}}));
+}
+TEST_F(Guarded, AForkWhileThreadsAreAtWork) { ExpectDone(Run("forks", "1")); }
+
+// Of four threads that free one block three are told; each is told of what it touched.
+TEST_F(Guarded, ManyThreadsAtOnce) {
+  const ChildResult result = Run("races", "1", {{"HZ_ON_INVALID", "report"}});
+  ExpectDone(result);
+  EXPECT_EQ(3U * 25, Count(result.err, "hz: error: E03 double-free"));
+  EXPECT_GT(Count(result.err, "hz: error: E08 use-after-free"), 0U);
+  EXPECT_EQ(0U, Count(result.err, "hz: error: E09"));
+}
+
+// Handlers that were there first.
+TEST_F(Guarded, AHandlerThatLeavesByAJump) {
+  const ChildResult result = Run("jumps", "0");
+  ExpectDone(result);
+  EXPECT_EQ(5U, Count(result.err, "hz: fatal: E08 use-after-free")) << result.err;
+  EXPECT_EQ(5U, Count(result.err, "hz: guarded freed ")) << result.err;
+}
+TEST_F(Guarded, AHandlerForOneTime) {
+  const ChildResult result = Run("once", "0");
+  EXPECT_EQ(SIGSEGV, result.signal) << result.err;
+  EXPECT_EQ(1U, Count(result.err, "subject: once")) << result.err;
+}
+
+TEST_F(Guarded, SizesAndHeaps) {
+  const ChildResult result = Run("sizes-and-heaps", "1", {{"HZ_ON_INVALID", "report"}});
+  ExpectDone(result);
+  EXPECT_EQ(1U, Count(result.err, "hz: error: E01 foreign-pointer")) << result.err;
+  EXPECT_EQ(1U, Count(result.err, "hz: error: E05 size-mismatch")) << result.err;
+  EXPECT_EQ(2U, Count(result.err, "hz: error: ")) << result.err;
+}
+
+// Neither limit counts them.
+TEST_F(Guarded, LimitsAreOfOtherMemory) {
+  ExpectDone(Run("many", "1", {{"HZ_LIMIT_HARD", "4M"}, {"HZ_LIMIT_SOFT", "3M"}}));
+}
+
 TEST(GuardedOfNoBoxes, IsWarnedOf) {
   const ChildResult result = Under("usable-size", "1000000000");
   if (!IsTiny()) GTEST_SKIP() << "it has guarded pages";

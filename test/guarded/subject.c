@@ -4,9 +4,11 @@
 // Run by guarded_test.cpp with the library preloaded. Says "done" at its end; exits with 3 if a block is not
 // what it should be.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -135,6 +137,192 @@ static void with_handler(void) {
   REQUIRE(sigaction(SIGSEGV, &own, &before) == 0);
 }
 
+// --- the library's own functions
+
+static void* function(const char* name) {
+  void* const at = dlsym(RTLD_DEFAULT, name);
+  REQUIRE(at != NULL);
+  return at;
+}
+static void set_guard_sample(const char* value) {
+  int (*const ctl)(const char*, const char*, char*, size_t) =
+      (int (*)(const char*, const char*, char*, size_t))function("hz_ctl");
+  char is[64];
+  REQUIRE(ctl("guard_sample", value, is, sizeof is) == 0);
+  REQUIRE(strcmp(is, value) == 0);
+}
+static int is_guarded(void) { return malloc_usable_size(block) == 33; }  // else it has its class's size
+
+// A thread learns of it when it has used what it caches.
+static void begin(const char* every) {
+  set_guard_sample(every);
+  for (int i = 0; i < 10000; ++i) {
+    allocate_here(33);
+    if (is_guarded()) return free_here();
+  }
+  REQUIRE(!"it has begun");
+}
+static void late(void) {
+  enum { kBlocks = 100 };
+  char* kept[kBlocks];
+  allocate_here(33);
+  REQUIRE(!is_guarded());
+  free_here();
+  begin("1");
+  allocate_here(33);
+  REQUIRE(is_guarded());
+  char* const older = block;
+  set_guard_sample("0");
+  for (int i = 0; i < kBlocks; ++i) {
+    allocate_here(33);
+    REQUIRE(!is_guarded());
+    free_here();
+  }
+  REQUIRE(malloc_usable_size(older) == 33);
+  free(older);
+  begin("2");
+  int guarded = 0;
+  for (int i = 0; i < kBlocks; ++i) {
+    allocate_here(33);
+    guarded += is_guarded();
+    kept[i] = block;
+  }
+  REQUIRE(guarded > 15 && guarded < 85);
+  for (int i = 0; i < kBlocks; ++i) free(kept[i]);
+  begin("1");
+  allocate_here(48);
+  free_here();
+  sink = block[3];
+}
+
+// While others allocate and free, it begins and ends.
+static volatile int over;
+static void* churn_on(void* seed) {
+  while (!over) churn(seed);
+  return NULL;
+}
+static void switched(void) {
+  static const char* const values[] = {"1", "0", "7", "2", "0"};
+  pthread_t thread[3];
+  for (uintptr_t i = 0; i < 3; ++i) REQUIRE(pthread_create(&thread[i], NULL, churn_on, (void*)(i + 1)) == 0);
+  for (int i = 0; i < 100; ++i) {
+    set_guard_sample(values[i % 5]);
+    usleep(300);
+  }
+  over = 1;
+  for (int i = 0; i < 3; ++i) REQUIRE(pthread_join(thread[i], NULL) == 0);
+}
+
+// Children of a process whose threads are in the middle of it.
+static void forks(void) {
+  pthread_t thread[3];
+  for (uintptr_t i = 0; i < 3; ++i) REQUIRE(pthread_create(&thread[i], NULL, churn_on, (void*)(i + 1)) == 0);
+  for (int i = 0; i < 30; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      alarm(20);
+      for (int k = 0; k < 600; ++k) {
+        allocate_here(33);
+        free_here();
+      }
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  over = 1;
+  for (int i = 0; i < 3; ++i) REQUIRE(pthread_join(thread[i], NULL) == 0);
+}
+
+// Four threads that free one block at once, and then touch blocks of their own that are free.
+enum { kRacers = 4, kRaces = 25 };
+static pthread_barrier_t line_up;
+static void* race(void* unused) {
+  (void)unused;
+  for (int i = 0; i < kRaces; ++i) {
+    if (pthread_barrier_wait(&line_up) == PTHREAD_BARRIER_SERIAL_THREAD) block = malloc(48);
+    pthread_barrier_wait(&line_up);
+    char* const same = block;
+    pthread_barrier_wait(&line_up);
+    free(same);
+    char* const own = malloc(48);
+    free(own);
+    sink = own[3];
+  }
+  return NULL;
+}
+static void races(void) {
+  pthread_t thread[kRacers];
+  REQUIRE(pthread_barrier_init(&line_up, NULL, kRacers) == 0);
+  for (int i = 0; i < kRacers; ++i) REQUIRE(pthread_create(&thread[i], NULL, race, NULL) == 0);
+  for (int i = 0; i < kRacers; ++i) REQUIRE(pthread_join(thread[i], NULL) == 0);
+}
+
+// A handler of the program's that leaves by a jump, on a stack of its own; what it does allocates.
+static sigjmp_buf back;
+static volatile int faults;
+static void jump(int number) {
+  (void)number;
+  ++faults;
+  free(malloc(48));
+  siglongjmp(back, 1);
+}
+static void* jump_out(void* unused) {
+  (void)unused;
+  static char room[16384];
+  const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+  REQUIRE(sigaltstack(&stack, NULL) == 0);
+  for (int i = 1; i <= 5; ++i) {
+    allocate_here(48);
+    free_here();
+    if (sigsetjmp(back, 1) == 0) sink = block[3];
+    REQUIRE(faults == i);
+  }
+  return NULL;
+}
+// It is there before the heap has a handler.
+static void before_ours(int flags, void (*handler)(int)) {
+  struct sigaction own = {0};
+  own.sa_handler = handler;
+  own.sa_flags = flags;
+  REQUIRE(sigaction(SIGSEGV, &own, NULL) == 0);
+  begin("1");
+}
+static void tell(int number) {
+  (void)number;
+  static const char text[] = "subject: once\n";
+  if (write(2, text, sizeof text - 1) < 0) _exit(4);
+}
+
+typedef struct hz_heap_t hz_heap_t;
+static void sizes_and_heaps(void) {
+  void (*const free_sized)(void*, size_t) = (void (*)(void*, size_t))function("hz_free_sized");
+  hz_heap_t* (*const heap_new)(void) = (hz_heap_t * (*)(void)) function("hz_heap_new");
+  void* (*const heap_malloc)(hz_heap_t*, size_t) = (void* (*)(hz_heap_t*, size_t))function("hz_heap_malloc");
+  void* (*const heap_realloc)(hz_heap_t*, void*, size_t) =
+      (void* (*)(hz_heap_t*, void*, size_t))function("hz_heap_realloc");
+  void (*const heap_destroy)(hz_heap_t*) = (void (*)(hz_heap_t*))function("hz_heap_destroy");
+  allocate_here(33);
+  REQUIRE(is_guarded());
+  free_sized(block, 33);
+  hz_heap_t* const heap = heap_new();
+  REQUIRE(heap != NULL);
+  char* const of_heap = heap_malloc(heap, 33);  // a heap's blocks end with it: none is guarded
+  REQUIRE(of_heap != NULL && malloc_usable_size(of_heap) != 33);
+  char* const grown = realloc(of_heap, 200);
+  REQUIRE(grown != NULL && malloc_usable_size(grown) != 200);
+  allocate_here(33);
+  REQUIRE(is_guarded());
+  REQUIRE(heap_realloc(heap, block, 64) == NULL);  // E01
+  REQUIRE(is_guarded() && block[32] == 1);
+  heap_destroy(heap);
+  block = realloc(block, 20);  // in place
+  REQUIRE(is_guarded());
+  free_sized(block, 20);
+  allocate_here(33);
+  free_sized(block, 34);  // E05
+}
+
 int main(int argc, char** argv) {
   const char* const what = argv[1];
   const int count = argc > 2 ? atoi(argv[2]) : 1;
@@ -206,6 +394,24 @@ int main(int argc, char** argv) {
   } else if (IS("own-fault")) {
     allocate_here(48);
     sink = *(volatile char*)(uintptr_t)count;
+  } else if (IS("late")) {
+    late();
+  } else if (IS("switched")) {
+    switched();
+  } else if (IS("forks")) {
+    forks();
+  } else if (IS("races")) {
+    races();
+  } else if (IS("jumps")) {
+    before_ours(SA_ONSTACK, jump);
+    run(jump_out, NULL);
+  } else if (IS("once")) {
+    before_ours(SA_RESETHAND, tell);
+    allocate_here(48);
+    free_here();
+    sink = block[3];
+  } else if (IS("sizes-and-heaps")) {
+    sizes_and_heaps();
   } else if (IS("goes-on")) {
     allocate_here(48);
     free_here();

@@ -90,9 +90,11 @@ constexpr Step kSteps[] = {{"on_invalid", "report", "report"}, {"on_invalid", "a
                            {"learn_looks", "32", "32"},        {"learn_classes", "4", "4"},
                            {"learn_classes", "5", "5"},        {"learn_purger", "0", "0"},
                            {"learn_purger", "32", "32"},       {"profile_heap", "64k", "65536"},
-                           {"profile_heap", "1", "524288"},    {"profile_heap", "0", "0"}};
+                           {"profile_heap", "1", "524288"},    {"profile_heap", "0", "0"},
+                           {"guard_sample", "1000", "1000"},   {"guard_sample", "0", "0"}};
 bool IsNothingHere(const std::string& key) {
-  return IsTiny() && (key == "thread_cache" || key == "profile_heap" || key.rfind("learn_", 0) == 0);
+  return IsTiny() && (key == "thread_cache" || key == "profile_heap" || key == "guard_sample" ||
+                      key.rfind("learn_", 0) == 0);
 }
 
 TEST(Ctl, EveryKeyTellsWhatItIs) {

@@ -350,6 +350,7 @@ struct Library {
     return setting == Setting::kThreadCache   ? "no thread of this line caches anything"
            : setting == Setting::kLearning    ? "this line has no policy"
            : setting == Setting::kHeapProfile ? "this line keeps no heap profile"
+           : setting == Setting::kGuardSample ? "this line has no guarded pages"
                                               : nullptr;
   }
   static const char* change(Setting setting, const Options&, const Options& wanted) {
