@@ -120,6 +120,7 @@ HZ_API int hz_trim(size_t pad);
  *   held      = live + cached          (slots out of their spans)
  *   cached    = slots in thread bins, remote outboxes, stashes and central lists
  *   remote_sent = remote_collected + remote_waiting   (frees still in a thread's outbox are not sent yet)
+ * Blocks on guarded pages (HZ_GUARD_SAMPLE; a mebibyte at most) are in none of the bytes.
  * The alloc_ and free_ counts stand still at 0 unless `counting` is 1 (HZ_STATS=1 or =json at start): the
  * fast path carries no counters. */
 typedef struct hz_stats_t {

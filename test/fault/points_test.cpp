@@ -24,11 +24,15 @@ namespace {
 using failing::Seen;
 
 constexpr std::pair<const char*, const char*> kAllOn[] = {
-    {"HZ_PROFILE_HEAP", "16K"}, {"HZ_PROFILE_HEAP_FILE", "/dev/null"},
-    {"HZ_STATS", "1"},          {"HZ_STATS_FILE", "/dev/null"},
-    {"HZ_CONTROL", "1"},        {"HZ_NAME_MAPPINGS", "1"},
-    {"HZ_THP", "always"},       {"HZ_POLICY", "observe"},
-    {"HZ_PROFILE", "/dev/null"}};
+    {"HZ_PROFILE_HEAP", "16K"},  {"HZ_PROFILE_HEAP_FILE", "/dev/null"},
+    {"HZ_STATS", "1"},           {"HZ_STATS_FILE", "/dev/null"},
+    {"HZ_CONTROL", "1"},         {"HZ_NAME_MAPPINGS", "1"},
+    {"HZ_THP", "always"},        {"HZ_POLICY", "observe"},
+    {"HZ_PROFILE", "/dev/null"}, {"HZ_GUARD_SAMPLE", "400"}};
+
+bool IsOfSamples(const char* name) {
+  return std::strncmp(name, "HZ_PROFILE_HEAP", 15) == 0 || std::strcmp(name, "HZ_GUARD_SAMPLE") == 0;
+}
 
 class Points : public ::testing::Test {
  protected:
@@ -84,8 +88,7 @@ class Points : public ::testing::Test {
     setenv("HZ_TEST_FAIL", (how + " " + std::to_string(call)).c_str(), 1);
     setenv("HZ_TEST_SEEN", std::to_string(file_).c_str(), 1);
     for (const auto& [name, value] : kAllOn)
-      if (as == As::kAllOn && !(IsTiny() && std::strncmp(name, "HZ_PROFILE_HEAP", 15) == 0))
-        setenv(name, value, 1);
+      if (as == As::kAllOn && !(IsTiny() && IsOfSamples(name))) setenv(name, value, 1);
     if (as == As::kReserved) setenv("HZ_TEST_RESERVED", "1", 1);
     execl("/proc/self/exe", "fault_calls", nullptr);
     _exit(kUnsound);
