@@ -202,7 +202,7 @@ HZ_COLD bool make_places(const char* line) {
 HZ_COLD void GuardedPool::open(std::uint64_t every, const char* line) {
   if (is_on()) return;
   if (!make_places(line)) return warn("there is no memory for guarded pages");
-  state.every.store(every, std::memory_order_relaxed);
+  state.every.store(every, std::memory_order_release);  // pairs with every()
 }
 
 // Stacks are whole before there are samples.
@@ -211,7 +211,7 @@ HZ_COLD bool GuardedPool::change(std::uint64_t every, const char* line, bool& wa
     if (!make_places(line)) return false;
     Stacks::prepare(walking);
   }
-  state.every.store(every, std::memory_order_relaxed);
+  state.every.store(every, std::memory_order_release);  // pairs with every()
   return true;
 }
 

@@ -29,8 +29,8 @@ struct GuardedPool {
 
   // Whether there are such pages. Acquire: who sees that finds them.
   static bool is_on() { return state.bytes.load(std::memory_order_acquire) != 0; }
-  // One allocation in how many; 0: none at the time.
-  static std::uint64_t every() { return state.every.load(std::memory_order_relaxed); }
+  // One allocation in how many; 0: none at the time. Acquire: as in is_on().
+  static std::uint64_t every() { return state.every.load(std::memory_order_acquire); }
   // Bytes that such a block can have.
   static std::size_t most() { return state.page; }
   // When the heap opens: from now on one allocation in `every`; or a warning why not. `line`: for reports.

@@ -170,19 +170,19 @@ std::size_t Count(const std::string& text, const std::string& what) {
 }
 
 TEST_F(Guarded, BeginsAndEndsWhileTheProcessRuns) {
-  const ChildResult result = Run("late", "0");
+  const ChildResult result = Under("late", "0");
   ExpectReport(result, "E08 use-after-free", "48", {"freed"}, "inside:3");
   ExpectBothStacks(result);
 }
 TEST_F(Guarded, BeginsAndEndsWhileThreadsAreAtWork) {
-  ExpectDone(Run("switched", "0"));
-  ExpectDone(Run("switched", "1", {{"HZ_PROFILE_HEAP", "2K"}, {"HZ_PROFILE_HEAP_FILE", "/dev/null"}}));
+  ExpectDone(Under("switched", "0"));
+  ExpectDone(Under("switched", "1", {{"HZ_PROFILE_HEAP", "2K"}, {"HZ_PROFILE_HEAP_FILE", "/dev/null"}}));
 }
-TEST_F(Guarded, AForkWhileThreadsAreAtWork) { ExpectDone(Run("forks", "1")); }
+TEST_F(Guarded, AForkWhileThreadsAreAtWork) { ExpectDone(Under("forks", "1")); }
 
 // Of four threads that free one block three are told; each is told of what it touched.
 TEST_F(Guarded, ManyThreadsAtOnce) {
-  const ChildResult result = Run("races", "1", {{"HZ_ON_INVALID", "report"}});
+  const ChildResult result = Under("races", "1", {{"HZ_ON_INVALID", "report"}});
   ExpectDone(result);
   EXPECT_EQ(3U * 25, Count(result.err, "hz: error: E03 double-free"));
   EXPECT_GT(Count(result.err, "hz: error: E08 use-after-free"), 0U);
@@ -191,19 +191,19 @@ TEST_F(Guarded, ManyThreadsAtOnce) {
 
 // Handlers that were there first.
 TEST_F(Guarded, AHandlerThatLeavesByAJump) {
-  const ChildResult result = Run("jumps", "0");
+  const ChildResult result = Under("jumps", "0");
   ExpectDone(result);
   EXPECT_EQ(5U, Count(result.err, "hz: fatal: E08 use-after-free")) << result.err;
   EXPECT_EQ(5U, Count(result.err, "hz: guarded freed ")) << result.err;
 }
 TEST_F(Guarded, AHandlerForOneTime) {
-  const ChildResult result = Run("once", "0");
+  const ChildResult result = Under("once", "0");
   EXPECT_EQ(SIGSEGV, result.signal) << result.err;
   EXPECT_EQ(1U, Count(result.err, "subject: once")) << result.err;
 }
 
 TEST_F(Guarded, SizesAndHeaps) {
-  const ChildResult result = Run("sizes-and-heaps", "1", {{"HZ_ON_INVALID", "report"}});
+  const ChildResult result = Under("sizes-and-heaps", "1", {{"HZ_ON_INVALID", "report"}});
   ExpectDone(result);
   EXPECT_EQ(1U, Count(result.err, "hz: error: E01 foreign-pointer")) << result.err;
   EXPECT_EQ(1U, Count(result.err, "hz: error: E05 size-mismatch")) << result.err;
@@ -212,7 +212,7 @@ TEST_F(Guarded, SizesAndHeaps) {
 
 // Neither limit counts them.
 TEST_F(Guarded, LimitsAreOfOtherMemory) {
-  ExpectDone(Run("many", "1", {{"HZ_LIMIT_HARD", "4M"}, {"HZ_LIMIT_SOFT", "3M"}}));
+  ExpectDone(Under("many", "1", {{"HZ_LIMIT_HARD", "4M"}, {"HZ_LIMIT_SOFT", "3M"}}));
 }
 
 TEST(GuardedOfNoBoxes, IsWarnedOf) {

@@ -83,7 +83,7 @@ static void* churn(void* seed) {
   unsigned char* at[kBlocks] = {NULL};
   size_t size[kBlocks];
   unsigned random = (unsigned)(uintptr_t)seed;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     random = random * 1103515245 + 12345;
     const unsigned k = random >> 16 & 31, with = k + 1;
     if (at[k] == NULL) {
@@ -205,7 +205,7 @@ static void switched(void) {
   static const char* const values[] = {"1", "0", "7", "2", "0"};
   pthread_t thread[3];
   for (uintptr_t i = 0; i < 3; ++i) REQUIRE(pthread_create(&thread[i], NULL, churn_on, (void*)(i + 1)) == 0);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 60; ++i) {
     set_guard_sample(values[i % 5]);
     usleep(300);
   }
@@ -217,11 +217,11 @@ static void switched(void) {
 static void forks(void) {
   pthread_t thread[3];
   for (uintptr_t i = 0; i < 3; ++i) REQUIRE(pthread_create(&thread[i], NULL, churn_on, (void*)(i + 1)) == 0);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const pid_t pid = fork();
     if (pid == 0) {
       alarm(20);
-      for (int k = 0; k < 600; ++k) {
+      for (int k = 0; k < 300; ++k) {
         allocate_here(33);
         free_here();
       }
