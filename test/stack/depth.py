@@ -30,6 +30,8 @@ REPORTS = r"hz::FaultReport::"
 OUTSIDE = r"hz::call_new_handler|hz::try_new_handler|__throw_bad_alloc|abort|backtrace|_Unwind_Backtrace"
 # Calls of a pointer to a function, and what that takes at most.
 POINTERS = {r"hz::Options::": 256, r"hz::Arena::": 256}
+# The same, of one that is ours; where there is none (hz7) it is never set.
+POINTS_TO = {r"hz::FaultReport::tell\(": r"hz::\(anonymous namespace\)::explain\(.*\)"}
 
 # What the C library takes for the calls that we make: read from glibc 2.36's code, and rounded up.
 LIBC = [
@@ -125,7 +127,11 @@ class Library:
             return self.in_libc(function, reports, again)
         deepest = self.frames[function], [(self.frames[function], name)]
         for target, grown in self.calls[function]:
-            if target is None:
+            ours = [function for pattern, function in POINTS_TO.items() if re.search(pattern, name)]
+            if target is None and ours:
+                known = [f for f, of in self.readable.items() if re.fullmatch(ours[0], of)]
+                below, path = max((self.depth(f, reports, again, (*above, function)) for f in known), default=(0, []))
+            elif target is None:
                 pointed = [most for pattern, most in POINTERS.items() if re.search(pattern, name)]
                 if not pointed:
                     sys.exit(f"{name} calls a pointer to a function: how deep does that go?")
