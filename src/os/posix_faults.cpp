@@ -50,7 +50,8 @@ void handle(int signal, siginfo_t* what, void* context) {
   if (!sent && is_told(address(what->si_addr), code_of(context))) return;
   const unsigned which = signal == kSignals[0] ? 0 : 1;
   struct sigaction to = before[which];
-  if ((to.sa_flags & SA_RESETHAND) != 0 && is_spent[which].exchange(true, std::memory_order_relaxed)) {
+  if ((to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
+      is_spent[which].exchange(true, std::memory_order_relaxed)) {
     to = {};
     to.sa_handler = SIG_DFL;
   }
