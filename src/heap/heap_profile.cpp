@@ -350,7 +350,7 @@ HZ_COLD void HeapProfile::at_load(bool& walking) {
   const bool can = os::prepare_to_walk();
   walking = false;
   if (!can) return warn("stacks cannot be walked here: each is the caller alone", "");
-  walks.store(true, std::memory_order_relaxed);
+  walks.store(true, std::memory_order_release);  // pairs with add()
 }
 
 void HeapProfile::in_child() { tables_lock.reset(); }
@@ -380,7 +380,8 @@ void HeapProfile::give_up() {
 void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void* caller, bool& walking) {
   void* frames[kRoom];
   walking = true;
-  const unsigned count = walks.load(std::memory_order_relaxed) ? os::walk_stack(frames, kRoom) : 0;
+  // Acquire: who sees that finds where our own code lies.
+  const unsigned count = walks.load(std::memory_order_acquire) ? os::walk_stack(frames, kRoom) : 0;
   walking = false;
   unsigned first = 0, depth = 1;
   if (count != 0) {

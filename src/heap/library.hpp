@@ -76,7 +76,7 @@ struct Library {
     return now;
   }
   static const char* lacks(Setting) { return nullptr; }
-  static const char* change(Setting setting, const Options& before, const Options& wanted) {
+  static Outcome change(Setting setting, const Options& before, const Options& wanted) {
     typename S::Global& g = S::global;
     switch (setting) {
       case Setting::kThreadCache:
@@ -87,18 +87,14 @@ struct Library {
       case Setting::kLimitSoft: Line::Source::limit(g.source, wanted.limit_soft, {}); break;
       case Setting::kLimitHard: Line::Source::limit(g.source, {}, wanted.limit_hard); break;
       case Setting::kOnInvalid: FaultReport::set_on_invalid(wanted.report_only); break;
-      case Setting::kHeapProfile:
-        Options::keep_heap_profile_file();
-        if (!HeapProfile::change(wanted.heap_profile, S::tls().walking)) return "there is no memory for one";
-        os::before_termination(&when_terminated);
-        break;
+      case Setting::kHeapProfile: return profile_heap(wanted.heap_profile);
       case Setting::kLearning:
         Line::Policy::change(before.cap, wanted.cap);
         S::set_bounds(os::microseconds());
         break;
       case Setting::kStartOnly: break;
     }
-    return nullptr;
+    return {0, ""};
   }
   static Outcome act(Action action) {
     switch (action) {
@@ -123,6 +119,18 @@ struct Library {
 
  private:
   static constexpr unsigned kPatience = 100;  // milliseconds
+
+  // One thread at a time, and none that waits: the loader's lock is taken meanwhile, and who holds that may
+  // ask for the same.
+  static Outcome profile_heap(std::size_t interval) {
+    static constinit os::Turn turn;
+    const os::Turn::Mine mine(turn);
+    if (!mine.is()) return {EBUSY, "another thread is at it"};
+    if (interval != 0) Options::keep_heap_profile_file();
+    if (!HeapProfile::change(interval, S::tls().walking)) return {ENOMEM, "there is no memory for one"};
+    if (interval != 0) os::before_termination(&when_terminated);
+    return {0, ""};
+  }
 
   // In a signal handler, or when a lock may be held by nobody.
   static void when_terminated() {
