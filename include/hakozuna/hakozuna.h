@@ -162,9 +162,10 @@ HZ_API int hz_write_profile(void);
  * ("live", "start", "action", or "none" where the line has nothing of it), what is accepted, and what it is;
  * 16 KiB do. 0, or an error as errno has them, which itself stays: ENOENT there is no such key; EPERM it is
  * read at the start alone, or an action was asked; EINVAL the value is not understood; ENOTSUP the line or
- * its settings have nothing of it; ENOMEM there is no memory for it; EIO what was to be written could not be.
- * After an error nothing has changed. A value holds from some moment of the call on; of two threads that set
- * one key, one is the last. From outside: hz ctl, if HZ_CONTROL=1 permits it. Takes up to 8 KiB of stack. */
+ * its settings have nothing of it; ENOMEM there is no memory for it; EBUSY another thread sets it; EIO what
+ * was to be written could not be. After an error nothing has changed. A value holds from some moment of the
+ * call on; of two threads that set one key, one is the last. From outside: hz ctl, if HZ_CONTROL=1 permits
+ * it. Takes up to 8 KiB of stack. */
 HZ_API int hz_ctl(const char* key, const char* set, char* get, size_t get_bytes);
 /* Write the heap profile so far to the file `path`, or, where that is NULL, to the one that
  * HZ_PROFILE_HEAP_FILE names, as is done when the process exits: which stacks the live and the past blocks

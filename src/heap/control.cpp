@@ -65,9 +65,9 @@ int set(const Controlled& heap, const Options::Knob& knob, std::string_view valu
     shown(text.text(knob.key).text("="), value).text(" not understood; accepted: ").text(knob.accepted);
     return EINVAL;
   }
-  const char* const why_not = heap.change(knob.live, before, wanted);
-  if (why_not == nullptr) return 0;
-  return text.text(knob.key).text(" stays as it is: ").text(why_not), ENOMEM;
+  const Outcome outcome = heap.change(knob.live, before, wanted);
+  if (outcome.error != 0) text.text(knob.key).text(" stays as it is: ").text(outcome.text);
+  return outcome.error;
 }
 
 int ask_knob(const Controlled& heap, const Options::Knob& knob, const std::string_view* value,

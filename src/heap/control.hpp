@@ -33,8 +33,7 @@ struct Outcome {
 struct Controlled {
   Options (*settings)();          // as they are now
   const char* (*lacks)(Setting);  // why the line has none of it; nullptr: it has
-  // Why it cannot be; nullptr: it is done.
-  const char* (*change)(Setting, const Options& before, const Options& wanted);
+  Outcome (*change)(Setting, const Options& before, const Options& wanted);
   Outcome (*act)(Action);
   void (*begin_thread)();                         // a thread of ours, which has no heap of its own
   os::LongMessage& (*compose)(os::LongMessage&);  // the statistics line

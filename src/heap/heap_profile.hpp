@@ -34,7 +34,7 @@ struct HeapProfile {
   // When the loader has come to constructors: from now on stacks are whole, or a warning that they are not.
   static void at_load(bool& walking);
   // While the process runs: samples of this interval from now on; 0: none, and those that there are stay.
-  // False if there is no memory for a profile. Without a lock of the heap's.
+  // False if there is no memory for a profile. By one thread at a time, without a lock of the heap's.
   static bool change(std::size_t interval, bool& walking);
   static void in_child();  // a process begins
 

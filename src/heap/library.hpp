@@ -79,7 +79,7 @@ struct Library {
     return now;
   }
   static const char* lacks(Setting) { return nullptr; }
-  static const char* change(Setting setting, const Options& before, const Options& wanted) {
+  static Outcome change(Setting setting, const Options& before, const Options& wanted) {
     typename S::Global& g = S::global;
     switch (setting) {
       case Setting::kThreadCache:
@@ -91,21 +91,14 @@ struct Library {
       case Setting::kLimitHard: Line::Source::limit(g.source, {}, wanted.limit_hard); break;
       case Setting::kOnInvalid: FaultReport::set_on_invalid(wanted.report_only); break;
       case Setting::kHeapProfile:
-        Options::keep_heap_profile_file();
-        if (!HeapProfile::change(wanted.heap_profile, S::tls().walking)) return "there is no memory for one";
-        os::before_termination(&when_terminated);
-        break;
-      case Setting::kGuardSample:
-        if (!GuardedPool::change(wanted.guard_sample, Line::kName, S::tls().walking))
-          return "there is no memory for it";
-        break;
+      case Setting::kGuardSample: return change_samples(setting, wanted);
       case Setting::kLearning:
         Line::Policy::change(before.cap, wanted.cap);
         S::set_bounds(os::microseconds());
         break;
       case Setting::kStartOnly: break;
     }
-    return nullptr;
+    return {0, ""};
   }
   static Outcome act(Action action) {
     switch (action) {
@@ -130,6 +123,22 @@ struct Library {
 
  private:
   static constexpr unsigned kPatience = 100;  // milliseconds
+
+  // One thread at a time, and none that waits: the loader's lock is taken meanwhile, and who holds that may
+  // ask for the same.
+  static Outcome change_samples(Setting setting, const Options& wanted) {
+    static constinit os::Turn turn;
+    const os::Turn::Mine mine(turn);
+    if (!mine.is()) return {EBUSY, "another thread is at it"};
+    constexpr Outcome kNoMemory = {ENOMEM, "there is no memory for it"};
+    bool& walking = S::tls().walking;
+    if (setting == Setting::kGuardSample)
+      return GuardedPool::change(wanted.guard_sample, Line::kName, walking) ? Outcome{0, ""} : kNoMemory;
+    if (wanted.heap_profile != 0) Options::keep_heap_profile_file();
+    if (!HeapProfile::change(wanted.heap_profile, walking)) return kNoMemory;
+    if (wanted.heap_profile != 0) os::before_termination(&when_terminated);
+    return {0, ""};
+  }
 
   // In a signal handler, or when a lock may be held by nobody.
   static void when_terminated() {

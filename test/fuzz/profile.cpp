@@ -8,6 +8,7 @@
 
 #include "heap/profile.hpp"
 #include "input.hpp"
+#include "support/summed.hpp"
 
 namespace hz_test::fuzz {
 namespace {
@@ -24,23 +25,16 @@ void read(const std::string& text) {
   expect(!wrong || !profile.small, "of a profile that is wrong something counts");
 }
 
-std::string with_sum(const std::string& text) {
-  std::uint64_t sum = 0xcbf29ce484222325;
-  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char hex[32];
-  std::snprintf(hex, sizeof hex, "sum %llx\n", static_cast<unsigned long long>(sum));
-  return text + hex;
-}
-
 }  // namespace
 }  // namespace hz_test::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hz_test::fuzz;
+  using hz_test::Summed;
   const std::string text(reinterpret_cast<const char*>(data), size);
   read(text);
-  read(with_sum(text));
-  read(with_sum("hakozuna-profile 1\n" + text + "\n"));
+  read(Summed(text));
+  read(Summed("hakozuna-profile 1\n" + text + "\n"));
 
   const auto watch = std::make_unique<hz::SizeWatch>();
   for (Input input(data, size); !input.empty();) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -475,6 +476,35 @@ TEST_F(HeapProfileThatPauses, AndGoesOnWhileThreadsAreAtWork) {
   EXPECT_EQ("1024", Interval("1K"));
   const ProfileFile profile = Now();
   for (const ProfiledSite& site : profile.sites) EXPECT_GE(site.samples, site.freed);
+}
+
+// One of them begins it, whoever that is; and who forks meanwhile has a child that can do the same.
+TEST_F(HeapProfileThatPauses, AsManyAtOnceSay) {
+  std::atomic<unsigned> done{0};
+  {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (unsigned n = 0; n < 4; ++n) {
+      threads.push_back(std::make_unique<Thread>([n, &done] {
+        for (unsigned i = 0; i < Scaled(200, 20); ++i) {
+          char text[200];
+          const int error = hz_ctl("profile_heap", (i + n) % 2 == 0 ? "2K" : "0", text, sizeof text);
+          EXPECT_TRUE(error == 0 || error == EBUSY) << error << " " << text;
+          done += error == 0 ? 1 : 0;
+          api::Free(MakeAt<31>(8u << 20));
+        }
+      }));
+    }
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(0, InAFork([] {
+                  char text[200];
+                  if (hz_ctl("profile_heap", "1K", text, sizeof text) != 0) return 1;
+                  for (int n = 0; n < 1000; ++n) api::Free(MakeAt<31>(5000));
+                  return Found(Now(), 31).samples != 0 ? 0 : 2;
+                }));
+    }
+  }
+  EXPECT_NE(0u, done);
+  EXPECT_EQ("1024", Interval("1K"));
 }
 
 // More stacks than there is room for: the rest is said to be missing.

@@ -19,6 +19,7 @@
 #include "stress/limited.hpp"
 #include "stress/threads.hpp"
 #include "support/capture.hpp"
+#include "support/summed.hpp"
 
 namespace hz_test {
 namespace {
@@ -195,12 +196,8 @@ constexpr std::size_t kHigh[] = {992, 1984, 4032, 8000, 15872};
 void WriteProfile(const std::string& path) {
   std::string text = "hakozuna-profile 1\n";
   for (const std::size_t size : kHigh) text += "class " + std::to_string(size) + " saves 1\n";
-  std::uint64_t sum = 0xcbf29ce484222325;
-  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char hex[32];
-  std::snprintf(hex, sizeof hex, "sum %llx\n", static_cast<unsigned long long>(sum));
   if (std::FILE* file = std::fopen(path.c_str(), "w")) {
-    std::fputs((text + hex).c_str(), file);
+    std::fputs(Summed(text).c_str(), file);
     std::fclose(file);
   }
 }

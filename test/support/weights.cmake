@@ -41,6 +41,7 @@ set(HZ_TESTS_LEFT
   "^package\\.(abi|consumer|parent|reproducible|sbom)"
   "^package\\.(conan|crate|deb|macos|recipes|wheel)$"
   "^reject\\."
+  "^model\\.mutants$"
   # What preload shows as well; sanitizers and debug builds run it, too.
   "^(returns|life)\\.[^.]+\\.direct\\."
   "^fault\\.[^.]+\\.direct\\.Shrinking"

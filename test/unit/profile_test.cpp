@@ -10,6 +10,8 @@
 #include <random>
 #include <string>
 
+#include "support/summed.hpp"
+
 namespace hz_test {
 namespace {
 
@@ -27,14 +29,6 @@ std::string Observed(bool calm = true) {
   return std::string(Profile::compose(
       {*watch, {.calm = calm}, {.blocks = 700, .waiting = 90, .cached = 8, .in_spans = 200, .dirty = 2}},
       "hakozuna"));
-}
-
-std::string Summed(const std::string& text) {
-  std::uint64_t sum = 0xcbf29ce484222325;
-  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char hex[32];
-  std::snprintf(hex, sizeof hex, "sum %llx\n", static_cast<unsigned long long>(sum));
-  return text + hex;
 }
 
 std::string Made(const std::string& lines) { return Summed("hakozuna-profile 1\n" + lines); }

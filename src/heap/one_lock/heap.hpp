@@ -353,14 +353,14 @@ struct Library {
            : setting == Setting::kGuardSample ? "this line has no guarded pages"
                                               : nullptr;
   }
-  static const char* change(Setting setting, const Options&, const Options& wanted) {
+  static Outcome change(Setting setting, const Options&, const Options& wanted) {
     if (setting == Setting::kOnInvalid) FaultReport::set_on_invalid(wanted.report_only);
     const Hold hold;
     if (setting == Setting::kRetain) H::retain = wanted.retain;
     if (setting == Setting::kRetainFloor) H::floor = wanted.retain_floor;
     if (setting == Setting::kLimitSoft) Regions::limits.set(wanted.limit_soft, {});
     if (setting == Setting::kLimitHard) Regions::limits.set({}, wanted.limit_hard);
-    return nullptr;
+    return {0, ""};
   }
   static Outcome act(Action action) {
     switch (action) {

@@ -7,6 +7,9 @@
 using hz::ThisHeap;
 using hz::ThisLine;
 
+// What other files of a library have from direct.cpp.
+template void* hz::Heap<ThisLine>::calloc_slow(std::size_t, std::size_t);
+
 extern "C" {
 void* way_malloc(std::size_t size) { return ThisHeap::malloc(size); }
 void* way_calloc(std::size_t count, std::size_t size) { return ThisHeap::calloc(count, size); }

@@ -116,16 +116,19 @@ const Scenario queue("pending.queue", [](Execution& e) {
     expect(outside() == 4, "a span was lost");
   });
 });
-// What is pushed when the owner has left comes to the orphans: its queue is looked through once, and never
-// again.
-const Scenario lives("pending.lives", [](Execution& e) {
-  auto& bits = e.make_of<Bits>();
+void free_of_two_spans(Execution& e, Bits& bits) {
   void* const one = bits.has(1, 0);
   void* const other = bits.has(2, 0);
   e.thread([&bits, one, other] {
     bits.free(0, one);
     bits.free(0, other);
   });
+}
+// What is pushed when the owner has left comes to the orphans: its queue is looked through once, and never
+// again.
+const Scenario lives("pending.lives", [](Execution& e) {
+  auto& bits = e.make_of<Bits>();
+  free_of_two_spans(e, bits);
   e.thread([&bits] { bits.collect(0, 1); });
   e.thread([&bits] {
     Pending::left(bits.global, 0);
@@ -140,12 +143,7 @@ const Scenario lives("pending.lives", [](Execution& e) {
 // Something that was queued is asked for, or the flag is up.
 const Scenario waiting("pending.waiting", [](Execution& e) {
   auto& bits = e.make_of<Bits>();
-  void* const one = bits.has(1, 0);
-  void* const other = bits.has(2, 0);
-  e.thread([&bits, one, other] {
-    bits.free(0, one);
-    bits.free(0, other);
-  });
+  free_of_two_spans(e, bits);
   e.thread([&bits] {
     if (Pending::something_waits(bits.global)) bits.collect(0, 1);
   });
