@@ -142,8 +142,8 @@ ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
 FULL = (
     Lane(
         "release",
-        long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8"),
-        brief_lines=("hz3", "hz8"),
+        long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8", "secure"),
+        brief_lines=("hz3", "hz8", "secure"),
         without=SHOWN_ELSEWHERE,
     ),
     Lane(

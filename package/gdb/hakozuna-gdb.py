@@ -24,6 +24,7 @@ LINES = {
     "hz6": "Hz6",
     "hz7": "Hz7",
     "hz8": "Hz8",
+    "secure": "Secure",
 }
 
 # What `hz heap` says first, by the names of the statistics (hz_stats_t), as a program at rest would say it itself.

@@ -4,7 +4,7 @@
 // seconds of one processor for most lines, five for hz7.
 use std::env;
 
-const LINES: [&str; 7] = ["hz3", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "hz8"];
+const LINES: [&str; 8] = ["hz3", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "hz8", "secure"];
 
 fn main() {
     let asked: Vec<&str> = LINES

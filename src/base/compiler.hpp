@@ -12,6 +12,14 @@
 #define HZ_UNLIKELY(x) __builtin_expect(static_cast<bool>(x), 0)
 #define HZ_EXPORT extern "C" __attribute__((visibility("default")))
 
+// A function that only runs where has_wide_lanes() says so.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#define HZ_WIDE __attribute__((noinline, target("avx2")))
+#else
+#define HZ_WIDE __attribute__((noinline))
+#endif
+
 // Of the object that describes the heap to who looks from outside: it is kept, and can be found in a program
 // without symbols.
 #if defined(__linux__)
@@ -56,6 +64,20 @@ HZ_INLINE void pause() {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ volatile("yield");
+#endif
+}
+
+// Whether the processor has vectors of 32 bytes, and the system keeps them for each thread.
+inline bool has_wide_lanes() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0 || (c & bit_AVX) == 0) return false;
+  unsigned kept = 0, more = 0;
+  __asm__("xgetbv" : "=a"(kept), "=d"(more) : "c"(0));
+  constexpr unsigned kVectors = 6;
+  return (kept & kVectors) == kVectors && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_AVX2) != 0;
+#else
+  return false;
 #endif
 }
 

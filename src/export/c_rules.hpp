@@ -42,7 +42,7 @@ inline void* aligned_realloc(void* block, std::size_t alignment, std::size_t siz
   if (block == nullptr) return ThisHeap::aligned(alignment, size);
   if (alignment <= kMinAlign || size == 0) return ThisHeap::realloc(block, size);
   const std::size_t old_size = ThisHeap::usable_size(block);  // reports what is no block
-  if (old_size == 0) return no_memory();
+  if (old_size == 0 && !ThisHeap::is_empty(block)) return no_memory();
   const bool lies_right = (address(block) & (alignment - 1)) == 0;
   const auto fits = [&](std::size_t usable) { return lies_right && size <= usable && size >= usable / 2; };
   if (fits(old_size) || (lies_right && fits(ThisHeap::resize_in_place(block, size)))) return block;

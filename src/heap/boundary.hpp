@@ -145,7 +145,7 @@ struct Boundary {
     Front::check(front, bin);
     void* slot = Front::pop(front, bin);
     if (slot == nullptr || HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
-    Faults<Line>::note(Fault::kDoubleFree, slot, bin);  // and it stays out of circulation
+    Faults<Line>::note(Guard::fault_of_free(slot, bin), slot, bin);  // and it stays out of circulation
     return nullptr;
   }
 
@@ -242,6 +242,12 @@ struct Boundary {
     return taken.slots != 0 ? hand_out(t, bin, taken, bundle, zeroed) : nullptr;
   }
   static void* take_from_new(Thread& t, Bin bin, unsigned want, bool& zeroed, bool reclaimed) {
+    if constexpr (Pool::kWholeSpans) {
+      Bundle bundle = Front::space(t.front, bin, want);
+      const Taken taken = new_span(t, bin, want, reclaimed, bundle.slots);
+      bundle.count = taken.slots;
+      return taken.slots != 0 ? hand_out(t, bin, taken, bundle, zeroed) : nullptr;
+    }
     const Taken taken = new_span(t, bin, want, reclaimed);
     return taken.slots != 0 ? hand_out(t, bin, taken, Front::space(t.front, bin, want), zeroed) : nullptr;
   }
@@ -311,11 +317,14 @@ struct Boundary {
     return Source::dirty_bytes(S::global.source) < std::size_t{bin_granules(bin)} << kGranuleShift;
   }
 
-  static Taken new_span(Thread& t, Bin bin, unsigned want, bool reclaimed) {
-    const Run run = Source::acquire(S::global.source, bin_granules(bin), 1, {.force = reclaimed});
+  // Where spans are carved whole, the slots are listed in `out`.
+  static Taken new_span(Thread& t, Bin bin, unsigned want, bool reclaimed, void** out = nullptr) {
+    const Run run = Fences<Line>::acquire_span(bin_granules(bin), {.force = reclaimed});
     if (run.at == 0) return {};
     if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
-    const Taken taken = Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed, at_once(want));
+    if constexpr (Guard::kSealBytes != 0) Guard::prepare(run.at, bin, run.zeroed);
+    const Taken taken =
+        Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed, at_once(want), out);
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
     Retain::span_used(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanAcquired, 1);

@@ -6,7 +6,7 @@
 // the thread's lock held; costs a look at a bitmap for each span, and a system call for each run of pages.
 // Source of the idea: PartitionAlloc's "discard unused system pages".
 //
-// Not where free slots carry marks: a page that comes back reads as zero, and would look written to.
+// Not where free slots carry marks or seals: a page that comes back reads as zero, and would look written to.
 #pragma once
 
 #include "heap/span_return.hpp"
@@ -20,7 +20,7 @@ struct Discard {
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
 
-  static constexpr bool kPossible = !Line::Guard::kMarks;
+  static constexpr bool kPossible = !Line::Guard::kMarks && Line::Guard::kSealBytes == 0;
 
   // Looks at the next so many granules of the arena, in turn; how many bytes went.
   static std::size_t some(Thread& t, std::size_t granules) {

@@ -29,10 +29,38 @@ struct ExitCheck {
       if (S::tls().heap != nullptr && S::tls().heap != &S::shared) look_at(*S::tls().heap);
       look_at(S::shared);
     }
+    if constexpr (Line::Guard::kSealBytes != 0) look_at_all();
   }
 
  private:
   static constexpr unsigned kPatience = 100;
+  static constexpr std::size_t kMostLooked = 256 * kMiB;
+
+  static void look_at_all() {
+    using Route = typename Line::Route;
+    Forks<Line>::notice_process();
+    if (!Start<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
+    if (S::tls().forking || S::tls().inside != 0) return;
+    const unsigned others = S::global.thread_count.load(std::memory_order_relaxed) -
+                            (S::tls().heap != nullptr && S::tls().heap != &S::shared ? 1 : 0);
+    if (others != 0 || !Line::Source::answers(S::global.source, kPatience)) return;
+    constexpr std::size_t kAtOnce = 1024;
+    std::size_t left = kMostLooked >> kGranuleShift, from = 0;
+    for (Rows rows; left != 0 &&
+                    (rows = Line::Source::rows_from(S::global.source, from, kAtOnce), rows.begin != rows.end);
+         from = rows.end) {
+      for (std::size_t row = rows.begin; row < rows.end && left != 0; ++row) {
+        const std::uintptr_t at = Line::Source::base(S::global.source) + (row << kGranuleShift);
+        const Bin bin = Route::bin(Route::find(S::global.route, at));
+        if (bin == 0 || bin == kHeapBin) continue;
+        --left;
+        Fault fault = Fault::kNone;
+        const void* const slot = bin != kHugeBin ? Line::Guard::look(at, bin, fault) : pointer(at);
+        if (bin == kHugeBin && !Line::Guard::is_run_sealed(slot)) fault = Fault::kOutOfBounds;
+        if (fault != Fault::kNone) Line::Guard::report(fault, slot, bin, Line::kName);
+      }
+    }
+  }
 
   static void look_at(Thread& t) {
     for (unsigned i = 0; i < kPatience && !emptied(t); ++i) os::give_way();

@@ -4,6 +4,7 @@
 #include "heap/guarded.hpp"
 
 #include "base/compiler.hpp"
+#include "base/random.hpp"
 #include "base/units.hpp"
 #include "box/guard/report.hpp"
 #include "heap/heap_profile.hpp"
@@ -36,7 +37,7 @@ constinit os::Lock lock;
 constinit Place* places = nullptr;
 constinit std::uint16_t ring[kPlaces] = {};  // the first `idle` from `head` on
 constinit unsigned head = 0, idle = 0;
-constinit std::uint64_t chance = 0;
+constinit Random chance;
 
 std::size_t page() { return GuardedPool::state.page; }
 std::uintptr_t page_of(const Place& place) {
@@ -155,8 +156,9 @@ HZ_COLD bool touched(std::uintptr_t at, std::uintptr_t code) {
   // Nobody's, or what another thread is just making usable.
   if (use == Use::kUnused || (use == Use::kLive && on_its_page)) return false;
   const Fault fault = on_its_page ? Fault::kUseAfterFree : Fault::kOutOfBounds;
-  FaultReport::tell(fault, pointer(at), place.bin, GuardedPool::state.line, code);
-  return !FaultReport::is_fatal(fault) && os::commit(pointer(align_down(at, page())), page());
+  const bool fatal = FaultReport::is_fatal(fault);
+  FaultReport::tell(fault, pointer(at), place.bin, GuardedPool::state.line, code, fatal);
+  return !fatal && os::commit(pointer(align_down(at, page())), page());
 }
 
 HZ_COLD void warn(const char* what) {
@@ -184,7 +186,7 @@ HZ_COLD bool make_places(const char* line) {
     for (unsigned i = 0; i < kPlaces; ++i) ::new (static_cast<void*>(&places[i])) Place;
     for (unsigned i = 0; i < kPlaces; ++i) ring[i] = static_cast<std::uint16_t>(i);
     idle = kPlaces;
-    chance = os::random_word();
+    chance = Random(os::random_word());
     state.line = line;
     state.page = page;
     state.base = address(at);
@@ -229,8 +231,7 @@ void* GuardedPool::take(Bin bin, std::size_t size, std::size_t alignment) {
     place = &places[ring[head]];
     head = (head + 1) % kPlaces;
     --idle;
-    chance = chance * 0x5851F42D4C957F2DU + 1;
-    at_the_end = chance >> 63 != 0;
+    at_the_end = chance.below(2) != 0;
   }
   const std::uintptr_t from = page_of(*place);
   if (!os::commit(pointer(from), state.page)) {

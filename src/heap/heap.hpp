@@ -35,6 +35,16 @@ struct Heap {
   using Entered = typename Threads<Line>::Entered;
   using Tag = typename Route::Tag;
 
+  // Bytes behind each block that are the guard's. With them a size has no more than what was asked for, a
+  // slot reads as zero when it is handed out, and what is too large for a slot has a run of its own.
+  static constexpr std::size_t kSeal = Guard::kSealBytes;
+  static constexpr bool kSealed = kSeal != 0;
+  // A slot that the hot path looks for: what is larger a guard with seals leaves to the slow one.
+  static constexpr std::size_t kMostAtHand = [] {
+    if constexpr (kSealed) return Guard::kMostAtHand;
+    return kTableMax;
+  }();
+
   // --- hot
 
   HZ_INLINE static void* malloc(std::size_t size) {
@@ -45,16 +55,17 @@ struct Heap {
   // otherwise.
   HZ_INLINE static void* at_hand(std::size_t size) {
     const std::size_t last = size - 1;  // of size 0: out of the table
-    if (HZ_UNLIKELY(last >= kTableMax)) return nullptr;
-    return popped(classes.of(last / kMinAlign));
+    if (HZ_UNLIKELY(last >= kMostAtHand - kSeal)) return nullptr;
+    return popped(classes.of((last + kSeal) / kMinAlign), size);
   }
   // The same for an alignment, a power of two, when the class of that size keeps it: of types always, because
   // their size is a multiple of their alignment.
   HZ_INLINE static void* at_hand(std::size_t size, std::size_t alignment) {
-    const std::size_t last = (size < alignment ? alignment : size) - 1;
-    if (HZ_UNLIKELY(last >= kMediumMax)) return nullptr;
+    const std::size_t room = kSealed ? align_up(size + kSeal, alignment) : size;
+    const std::size_t last = (room < alignment ? alignment : room) - 1;
+    if (HZ_UNLIKELY(last >= (kSealed ? kMostAtHand : kMediumMax) || (kSealed && size == 0))) return nullptr;
     const Bin bin = classes.of(last / kMinAlign);
-    return HZ_LIKELY((bin_size(bin) & (alignment - 1)) == 0) ? popped(bin) : nullptr;
+    return HZ_LIKELY((bin_size(bin) & (alignment - 1)) == 0) ? popped(bin, size) : nullptr;
   }
 
   HZ_INLINE static void free(void* block) {
@@ -76,7 +87,7 @@ struct Heap {
     Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
     const std::size_t last = size - 1;
-    if (HZ_UNLIKELY(last >= kTableMax || !is_bin(local, classes.of(last / kMinAlign))))
+    if (HZ_UNLIKELY(last >= kTableMax || !is_size(local, block, size)))
       return free_judged(block, size, alignment, shrunk);
     free_own(t, static_cast<Bin>(local), block);
   }
@@ -84,12 +95,12 @@ struct Heap {
   HZ_INLINE static void* calloc(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
     void* slot = __builtin_mul_overflow(count, size, &bytes) ? nullptr : at_hand(bytes);
-    return HZ_LIKELY(slot != nullptr) ? std::memset(slot, 0, bytes) : calloc_slow(count, size);
+    return HZ_LIKELY(slot != nullptr) ? cleared(slot, bytes) : calloc_slow(count, size);
   }
 
   HZ_INLINE static void* realloc(void* block, std::size_t size) {
     const std::size_t old_size = slot_bytes(block);
-    return HZ_LIKELY(size - 1 < old_size && size >= old_size / 2) ? block : realloc_slow(block, size);
+    return HZ_LIKELY(may_stay(size, old_size)) ? block : realloc_slow(block, size);
   }
 
   // Bytes usable in a live block; 0 after a report if it is none.
@@ -110,11 +121,12 @@ struct Heap {
   // A block whose `size` bytes read as zero. `alignment` is a power of two.
   HZ_SLOW static void* zeroed(std::size_t alignment, std::size_t size) {
     if (size > PTRDIFF_MAX) return no_memory();
-    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
-    bool zeroed = false;
-    void* block = bin == kHugeBin ? nullptr : popped(bin);
+    const Bin bin = bin_for(size, alignment);
+    bool zeroed = kSealed;
+    void* block = bin == kHugeBin ? nullptr : popped_any(bin, size);
     if (block == nullptr) block = allocate(bin, size, alignment, zeroed, __builtin_return_address(0));
-    if (block != nullptr && !zeroed && !(bin == kHugeBin && H::cleared(block))) std::memset(block, 0, size);
+    if (block != nullptr && !kSealed && !zeroed && !(bin == kHugeBin && H::cleared(block)))
+      std::memset(block, 0, size);
     return block;
   }
 
@@ -125,8 +137,8 @@ struct Heap {
   }
   HZ_SLOW static void* aligned_slow(std::size_t alignment, std::size_t size) {
     if (size > PTRDIFF_MAX) return no_memory();
-    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
-    void* slot = bin == kHugeBin ? nullptr : popped(bin);
+    const Bin bin = bin_for(size, alignment);
+    void* slot = bin == kHugeBin ? nullptr : popped_any(bin, size);
     return slot != nullptr ? slot : crossed(bin, size, alignment, __builtin_return_address(0));
   }
 
@@ -141,10 +153,14 @@ struct Heap {
     if (block == nullptr) return malloc(size);
     if (size == 0) return free(block), nullptr;
     const std::size_t old_size = usable_size(block);  // reports what is no block
-    if (old_size == 0) return no_memory();
-    if (size <= old_size && size >= old_size / 2) return block;
+    if (old_size == 0 && !is_empty(block)) return no_memory();
+    if (may_stay(size, old_size)) return block;
     const void* const caller = __builtin_return_address(0);
-    if (old_size > kLargeMax && size > kLargeMax) return resized(block, old_size, size, caller);
+    if constexpr (kSealed) {
+      if (stays_sealed(block, size)) return block;
+    } else if (old_size > kLargeMax && size > kLargeMax) {
+      return resized(block, old_size, size, caller);
+    }
     void* moved = nullptr;
     if (HZ_UNLIKELY(F::holder_of(block) != 0)) {
       moved = aligned_beside(block, 1, size);
@@ -162,6 +178,7 @@ struct Heap {
   // huge block can have more or less than it has. 0 after a report if it is no block.
   HZ_SLOW static std::size_t resize_in_place(void* block, std::size_t size) {
     const std::size_t old_size = usable_size(block);
+    if constexpr (kSealed) return old_size;
     if (old_size == 0 || Route::bin(Route::find(S::global.route, address(block))) != kHugeBin ||
         H::bin_of(block) != kHugeBin)
       return old_size;
@@ -179,8 +196,8 @@ struct Heap {
   // What would be usable in a block of that size and alignment, a power of two; 0: there is no such block.
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
     if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
-    const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
-    return bin != kHugeBin ? bin_size(bin) : H::bytes_for(size);
+    const Bin bin = bin_for(size, alignment);
+    return bin != kHugeBin ? bin_size(bin) - kSeal : kSealed ? size : H::bytes_for(size);
   }
 
   HZ_SLOW static std::size_t usable_size_slow(const void* block) {
@@ -188,10 +205,14 @@ struct Heap {
     if (block == nullptr || !J::plausible(tag, block)) return 0;
     const Bin bin = Route::bin(tag);
     if (HZ_UNLIKELY(tag == 0)) return GuardedPool::size_of(block);
-    if (bin <= kLastBin) return bin_size(bin);
+    if (bin <= kLastBin) return bytes_of(bin, block);
     if (bin == kHeapBin) return F::bytes_at(block);
     Forks<Line>::notice_process();
     return H::usable_size(block);
+  }
+  // A live block that has no byte; reports nothing.
+  static bool is_empty(const void* block) {
+    return kSealed && check(block) == Fault::kNone && bytes_at(block) == 0;
   }
 
   static bool owns(const void* at) {
@@ -206,7 +227,7 @@ struct Heap {
   static std::size_t bytes_at(const void* at) {
     if (!owns(at)) return 0;
     const Bin bin = Route::bin(Route::find(S::global.route, address(at)));
-    if (bin <= kLastBin) return bin == 0 ? GuardedPool::size_of(at) : bin_size(bin);
+    if (bin <= kLastBin) return bin == 0 ? GuardedPool::size_of(at) : bytes_of(bin, at);
     if (bin == kHeapBin) return F::bytes_at(at);
     Forks<Line>::notice_process();
     return H::usable_size(at);
@@ -243,14 +264,41 @@ struct Heap {
   HZ_INLINE static void* malloc_for(std::size_t size, const void* caller) {
     const Bin bin = bin_for(size);
     // Beyond the table that the hot path looks into, the bin may well have some.
-    void* slot = size > kTableMax && bin != kHugeBin ? popped(bin) : nullptr;
+    void* slot = size > kMostAtHand - kSeal && bin != kHugeBin ? popped_any(bin, size) : nullptr;
     return slot != nullptr ? slot : crossed(bin, size, 1, caller);
   }
   // Of a slot that the program may have; 0: look closer.
   HZ_INLINE static std::size_t slot_bytes(const void* block) {
     const Tag tag = Route::find(S::global.route, address(block));
     const Bin bin = Route::bin(tag);
-    return HZ_LIKELY(bin - 1 < kLastBin && J::fault_of_slot(bin, block) == Fault::kNone) ? bin_size(bin) : 0;
+    return HZ_LIKELY(bin - 1 < kLastBin && J::fault_of_slot(bin, block) == Fault::kNone)
+               ? bytes_of(bin, block)
+               : 0;
+  }
+  // Of a block of the class.
+  HZ_INLINE static std::size_t bytes_of(Bin bin, [[maybe_unused]] const void* block) {
+    if constexpr (kSealed) return Guard::bytes(block, bin);
+    return bin_size(bin);
+  }
+  // Whether realloc leaves a block as it is.
+  HZ_INLINE static bool may_stay(std::size_t size, std::size_t old_size) {
+    if constexpr (kSealed) return size - 1 < old_size && size == old_size;
+    return size - 1 < old_size && size >= old_size / 2;
+  }
+  // Whether it stays in its slot at another size.
+  static bool stays_sealed(void* block, std::size_t size) {
+    const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
+    if (bin - 1 >= kLastBin || size > bin_size(bin) - kSeal || size < bin_size(bin) / 2) return false;
+    return Guard::seal_again(block, bin, size), true;
+  }
+  HZ_INLINE static void* cleared(void* slot, [[maybe_unused]] std::size_t bytes) {
+    if constexpr (kSealed) return slot;
+    return std::memset(slot, 0, bytes);
+  }
+  // With a guard that has no room behind blocks in such slots; and a block of no bytes.
+  static bool is_beyond([[maybe_unused]] std::size_t size) {
+    if constexpr (kSealed) return size - 1 >= Guard::kMostSlot - kSeal;
+    return false;
   }
   static void* resized(void* block, std::size_t old_size, std::size_t size, const void* caller) {
     bool sample = false;
@@ -285,14 +333,36 @@ struct Heap {
     return bin != 0 ? bin : kHugeBin;
   }
 
-  HZ_INLINE static void* popped(Bin bin) {
+  HZ_INLINE static void* popped(Bin bin, [[maybe_unused]] std::size_t size) {
     void* slot = Front::pop(S::supply(), bin);
-    if (HZ_LIKELY(slot != nullptr) && HZ_UNLIKELY(!Guard::on_alloc(slot, bin))) return not_free(slot, bin);
+    if (HZ_LIKELY(slot != nullptr) && HZ_UNLIKELY(!handed_out(slot, bin, size))) return not_free(slot, bin);
+    return slot;
+  }
+  HZ_INLINE static bool handed_out(void* slot, Bin bin, [[maybe_unused]] std::size_t size) {
+    if constexpr (kSealed) return Guard::on_alloc(slot, bin, size);
+    return Guard::on_alloc(slot, bin);
+  }
+  // The same of any class.
+  HZ_INLINE static void* popped_any(Bin bin, std::size_t size) {
+    if constexpr (kSealed) {
+      if (bin > Guard::kLastAtHand) {
+        void* slot = Front::pop(S::supply(), bin);
+        return slot == nullptr || HZ_LIKELY(Guard::on_alloc_much(slot, bin, size)) ? slot
+                                                                                   : not_free(slot, bin);
+      }
+    }
+    return popped(bin, size);
+  }
+  // What the boundary handed out.
+  static void* sealed(void* slot, [[maybe_unused]] Bin bin, [[maybe_unused]] std::size_t size) {
+    if constexpr (kSealed) {
+      if (HZ_LIKELY(slot != nullptr)) Guard::seal(slot, bin, size);
+    }
     return slot;
   }
   // A bin held it all the same: it stays out of circulation.
-  HZ_COLD static void* not_free(const void* slot, Bin bin) {
-    Guard::report(Fault::kDoubleFree, slot, bin, Line::kName);
+  HZ_COLD static void* not_free(void* slot, Bin bin) {
+    Guard::report(Guard::fault_of_free(slot, bin), slot, bin, Line::kName);
     return nullptr;
   }
   // A slot of this thread's, if it is one.
@@ -300,25 +370,57 @@ struct Heap {
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
     take_in(t, bin, block);
   }
+  // Whether a block of `size` bytes is what lies in a slot of which local_bin says that.
+  HZ_INLINE static bool is_size(Tag local, [[maybe_unused]] const void* block, std::size_t size) {
+    if constexpr (kSealed) return local <= kLastBin && Guard::has_bytes(block, static_cast<Bin>(local), size);
+    return is_bin(local, classes.of((size - 1) / kMinAlign));
+  }
   // Whether that is what local_bin says of a slot of this thread's. A compare of bytes takes its operand from
   // memory.
   HZ_INLINE static bool is_bin(Tag local, Bin bin) {
     if constexpr (Route::kOwned) return local == bin;
     return static_cast<std::uint8_t>(local) == static_cast<std::uint8_t>(bin);
   }
-  // Into this thread's bin, or, if that is full, the slow way: there it has to be live.
+  // Into this thread's bin, or, if that is full, the slow way: there it has to be live, but for a guard with
+  // seals, who would clear it twice.
   HZ_INLINE static void take_in(Thread& t, Bin bin, void* block) {
+    if constexpr (kSealed) {
+      if (HZ_UNLIKELY(bin > Guard::kLastAtHand)) return take_in_much(t, bin, block);
+    }
     Guard::on_free(t.guard, block, bin);
+    take_in_cleared(t, bin, block);
+  }
+  HZ_INLINE static void take_in_cleared(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(!Front::admit(t.front, bin, block))) {
+      if constexpr (kSealed) return turned_away(t, bin, block);
       Front::turn_away(t.front, bin);
       Guard::on_alloc(block, bin);
       return free_slow(block);
     }
     Front::put(t.front, bin, block);
   }
+  HZ_SLOW static void take_in_much(Thread& t, Bin bin, void* block) {
+    Guard::on_free_much(block, bin);
+    take_in_cleared(t, bin, block);
+  }
+  HZ_SLOW static void turned_away(Thread& t, Bin bin, void* block) {
+    Front::turn_away(t.front, bin);
+    Entered here;
+    count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, bin, false, block);
+    put_or_flush(here.thread(), bin, block);
+  }
 
   HZ_INLINE static Bin bin_for(std::size_t size) {
+    if constexpr (kSealed) return bin_for(size, 1);
     return size == 0 ? 1 : size <= kLargeMax ? bin_for_size(size) : kHugeBin;
+  }
+  HZ_INLINE static Bin bin_for(std::size_t size, std::size_t alignment) {
+    if constexpr (kSealed) {
+      if (size == 0 ? Fences<Line>::may_be_empty() : is_beyond(size)) return kHugeBin;
+      const Bin bin = aligned_bin(align_up(size + kSeal, alignment), alignment);
+      return bin == kHugeBin || bin_size(bin) > Guard::kMostSlot ? kHugeBin : bin;
+    }
+    return aligned_bin(size == 0 ? 1 : size, alignment);
   }
   static Event kind_of(Event small, Bin bin) {
     const unsigned kind = bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2;
@@ -346,9 +448,12 @@ struct Heap {
       return bin == kHugeBin ? huge_here(size, alignment, zeroed, &sample)
                              : allocate_here(bin, size, alignment, zeroed, sample);
     });
-    if (HZ_LIKELY(sample == Sample::kNone)) return block;
-    sample == Sample::kProfile ? add(block, bin, caller) : GuardedPool::note(block, caller, S::tls().walking);
-    return block;
+    if (HZ_UNLIKELY(sample != Sample::kNone)) {
+      sample == Sample::kProfile ? add(block, bin, caller)
+                                 : GuardedPool::note(block, caller, S::tls().walking);
+      return block;
+    }
+    return bin == kHugeBin ? block : sealed(block, bin, size);
   }
   // A huge block, with no way to a class's: who asks is deep in the stack already. It holds a lock, too, so
   // this is no sample of the heap profile.
@@ -397,7 +502,7 @@ struct Heap {
   // Of a size whose classes keep the alignment.
   static void tell_policy(const Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
     if (Policy::watches())
-      Policy::refilled(t.policy, align_up(size == 0 ? 1 : size, alignment),
+      Policy::refilled(t.policy, align_up(size + kSeal == 0 ? 1 : size + kSeal, alignment),
                        Policy::refill_batch(bin, Front::capacity(t.front, bin)));
   }
 
@@ -422,6 +527,12 @@ struct Heap {
       if (bin == kHugeBin) return H::fits(block, size, shrunk);
     }
     if (bin == kHeapBin) return F::fits(block, size, shrunk);
+    if constexpr (kSealed) {
+      const Tag tag = Route::find(S::global.route, address(block));
+      if (J::look(tag, block).fault != Fault::kNone) return true;  // free says what
+      const std::size_t had = bytes_at(block);
+      return size == had || (Route::bin(tag) == kHugeBin && size < had);  // a sample has all of its class
+    }
     // By sizes: a spare class may have been dealt out since, or before.
     const std::size_t bytes = bin_size(bin), least = size == 0 ? 1 : size;
     const Bin most = most_aligned_bin(least, alignment);
@@ -540,7 +651,13 @@ struct Heap {
     // The wait for the lock may have been long.
     if (Guard::kClaims && HZ_UNLIKELY(!Guard::may_free(S::shared.guard, block, bin)))
       return Faults<Line>::note(Fault::kDoubleFree, block, bin);
+    if constexpr (kSealed) {
+      if (bin > Guard::kLastAtHand) return Guard::on_free_much(block, bin), put_or_flush(t, bin, block);
+    }
     Guard::on_free(S::shared.guard, block, bin);
+    put_or_flush(t, bin, block);
+  }
+  static void put_or_flush(Thread& t, Bin bin, void* block) {
     if (Front::admit(t.front, bin, block)) {
       Front::put(t.front, bin, block);
     } else {

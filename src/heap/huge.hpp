@@ -6,6 +6,7 @@
 // none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
+#include "heap/fences.hpp"
 #include "heap/reclaim.hpp"
 
 namespace hz {
@@ -17,6 +18,7 @@ struct Huge {
   using Source = typename Line::Source;
   using Retain = typename Line::Retain;
   using Route = typename Line::Route;
+  using Fence = Fences<Line>;
 
   static constexpr std::size_t kMaxBytes = PTRDIFF_MAX;
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
@@ -27,12 +29,12 @@ struct Huge {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t granules = granules_for(size == 0 ? 1 : size);
     Demand demand = {.instead_of = instead_of};
-    Run run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
+    Run run = acquire(granules, alignment, size, demand);
     if (run.at == 0) {
       if (!may_reclaim) return nullptr;
       Reclaim<Line>::reclaim(t, 0);
       demand.force = true;
-      run = Source::acquire(S::global.source, granules, granules_for(alignment), demand);
+      run = acquire(granules, alignment, size, demand);
       if (run.at == 0) return nullptr;
     }
     zeroed = run.zeroed;
@@ -58,6 +60,7 @@ struct Huge {
   static void free(Thread& t, void* block) {
     const std::size_t bytes = run_bytes(block);
     leave(t, address(block), bytes);
+    if constexpr (Fence::kStand) return Fence::release(address(block));
     release(t, block, bytes);
     SpanReturn<Line>::purge_if_due(t);
   }
@@ -67,7 +70,7 @@ struct Huge {
   static bool cleared(void* block) { return os::purge(block, run_bytes(block)); }
 
   static std::size_t run_bytes(const void* block) {
-    return Source::granules(S::global.source, address(block)) << kGranuleShift;
+    return Fence::block_granules(address(block)) << kGranuleShift;
   }
   // The class of a block that lies in such a run as a sample of the heap profile; else kHugeBin.
   static Bin bin_of(const void* block) {
@@ -75,12 +78,14 @@ struct Huge {
     return bin != 0 ? bin : kHugeBin;
   }
   static std::size_t usable_size(const void* block) {
+    if constexpr (Fence::kStand) return Line::Guard::run_bytes(block);
     const Bin bin = bin_of(block);
     return bin != kHugeBin ? bin_size(bin) : run_bytes(block);
   }
 
   // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {
+    if constexpr (Fence::kStand) return size == usable_size(block);
     const std::size_t usable = run_bytes(block);
     return size <= usable && (usable - size <= kGranule || (after_realloc && size >= usable / 2));
   }
@@ -97,7 +102,7 @@ struct Huge {
   }
   // False if there is no room behind it, or its rest cannot go.
   static bool resize_in_place(Thread& t, void* block, std::size_t size) {
-    if (size > kMaxBytes - kGranule) return false;
+    if (Fence::kStand || size > kMaxBytes - kGranule) return false;  // fences stay where they are
     const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
     if (bytes < old_bytes)
       os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
@@ -145,6 +150,11 @@ struct Huge {
   // Before anybody else can have the run: there is one block of an address.
   static void end_sample(const void* block) {
     if (HZ_UNLIKELY(HeapProfile::is_on())) HeapProfile::end(block);
+  }
+
+  static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size, const Demand& demand) {
+    if constexpr (Fence::kStand) return Fence::acquire(granules, granules_for(alignment), size, demand);
+    return Source::acquire(S::global.source, granules, granules_for(alignment), demand);
   }
 
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }

@@ -41,7 +41,11 @@ struct Judge {
     if (HZ_UNLIKELY(tag == 0)) return diagnose_untagged(block);
     if (HZ_UNLIKELY(bin == kHeapBin)) return Heaps<Line>::look(block);
     if (bin != kHugeBin) return {fault_of_slot(bin, block), bin};
-    return {static_cast<std::uint16_t>(address(block)) != 0 ? Fault::kInterior : Fault::kNone, bin};
+    if (static_cast<std::uint16_t>(address(block)) != 0) return {Fault::kInterior, bin};
+    if constexpr (Guard::kSealBytes != 0) {
+      if (!Guard::is_run_sealed(block)) return {Fault::kOutOfBounds, bin};
+    }
+    return {Fault::kNone, bin};
   }
 
  private:

@@ -8,13 +8,9 @@
 namespace hz {
 namespace {
 
-// SplitMix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014.
-std::uint64_t random(std::uint64_t& state) {
-  if (state == 0) state = os::random_word() ^ address(&state);
-  std::uint64_t z = state += 0x9E3779B97F4A7C15U;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBU;
-  return z ^ z >> 31;
+std::uint64_t number(Random& random) {
+  if (!random.is_seeded()) random = Random(os::random_word() ^ address(&random));
+  return random.next();
 }
 
 // The library has no mathematics of the C library's. -ln(u), u in (0, 1], by the series of artanh around the
@@ -30,8 +26,8 @@ double minus_log(double u) {
   return halvings * kLn2 - 2 * t * sum;
 }
 // Exponentially distributed, of mean 1.
-double exponential(std::uint64_t& state) {
-  return minus_log(static_cast<double>((random(state) >> 11) + 1) * 0x1p-53);
+double exponential(Random& random) {
+  return minus_log(static_cast<double>((number(random) >> 11) + 1) * 0x1p-53);
 }
 
 // Samples of the profile in an allocation of so many bytes, on average.
@@ -45,7 +41,7 @@ double guarded_rate(const Rates& rates, std::size_t bytes) {
   return rates.every == 1 ? kCertain : minus_log(1 - 1 / static_cast<double>(rates.every));
 }
 // A number between 0 and 1.
-double uniform(std::uint64_t& state) { return static_cast<double>(random(state) >> 11) * 0x1p-53; }
+double uniform(Random& random) { return static_cast<double>(number(random) >> 11) * 0x1p-53; }
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/random.hpp"
 #include "base/size_classes.hpp"
 #include "heap/guarded.hpp"
 #include "heap/heap_profile.hpp"
@@ -28,7 +29,7 @@ struct Rates {
 struct Countdown {
   std::uint64_t left[kBins] = {};  // allocations of the class until one is a sample, itself included; 0: not
                                    // drawn
-  std::uint64_t random = 0;
+  Random random;
   Rates rates;  // for which it was drawn
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "heap/faults.hpp"
+#include "heap/fences.hpp"
 
 namespace hz {
 
@@ -110,7 +111,7 @@ struct SpanReturn {
   static void retire(Thread& t, Bin bin, std::uintptr_t span) {
     if (const void* slot = Guard::retire(span, bin)) Faults<Line>::note(Fault::kDoubleFree, slot, bin);
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
-    Source::release(S::global.source, span, false);
+    Fences<Line>::release_span(span);
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
     Retain::span_retired(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanRetired, 1);

@@ -86,6 +86,10 @@ struct Composition {
   static_assert(!Guard::kTracks || (Guard::kProves && requires(Bundle bundle) { bundle.slots[0]; }),
                 "a guard that is told of moves needs bundles that are arrays, and proves each free");
 
+  // A slot that nobody had yet is looked at as one that was freed.
+  static_assert(Guard::kSealBytes == 0 || (Pool::kWholeSpans && !Front::kInBand && !Exchange::kUntold),
+                "a guard with seals needs a pool that carves whole spans, and nobody else's words in slots");
+
   // Tables beside the arena, one row a granule.
   template <class Box>
   static constexpr unsigned tables() {

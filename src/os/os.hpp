@@ -24,6 +24,9 @@ enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
 bool may_have(void* at);
 Placed extend(void* at, std::size_t bytes, Use use = Use::kBlocks);  // map space exactly there, or not at all
 void prefer_huge_pages(HugePages choice);  // for blocks: of what is reserved, extended, remapped from now on
+// Blocks: what is extended from now on is not to be touched before it is committed, where the system can say
+// so.
+void forbid_uncommitted();
 // Whether what is mapped from now on is to have a name where the system shows one: "hakozuna", or
 // "hakozuna tables". A system call each; a kernel that refuses is asked once.
 void name_mappings(bool named);

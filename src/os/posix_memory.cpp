@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include <atomic>
+
 #include "base/units.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
@@ -21,6 +23,8 @@ namespace hz::os {
 namespace {
 
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+constinit std::atomic<int> blocks_protection{PROT_READ | PROT_WRITE};  // of what is extended for blocks
 
 void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   if (bytes + alignment < bytes) return nullptr;
@@ -48,8 +52,12 @@ bool commit(void* at, std::size_t bytes) {
 
 bool forbid(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  return mmap(at, bytes, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) == at;
+  if (mmap(at, bytes, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
+  probe::purge(address(at), bytes);
+  return advised(at, bytes, Use::kBlocks), true;
 }
+
+void forbid_uncommitted() { blocks_protection.store(PROT_NONE, std::memory_order_relaxed); }
 
 bool may_have(void* at) {
   const KeepErrno keep;
@@ -60,7 +68,9 @@ bool may_have(void* at) {
 
 Placed extend(void* at, std::size_t bytes, Use use) {
   const KeepErrno keep;
-  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
+  const int protection = use == Use::kBlocks    ? blocks_protection.load(std::memory_order_relaxed)
+                         : use == Use::kReading ? PROT_READ
+                                                : PROT_READ | PROT_WRITE;
   void* got = mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED) return errno == EEXIST ? Placed::kTaken : Placed::kRefused;
   if (got != at) {

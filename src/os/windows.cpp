@@ -74,8 +74,12 @@ bool commit(void* at, std::size_t bytes) {
 
 bool forbid(void* at, std::size_t bytes) {
   const KeepLastError keep;
-  return is_of_pages(at, bytes) && VirtualFree(at, bytes, MEM_DECOMMIT) != 0;
+  if (!is_of_pages(at, bytes) || VirtualFree(at, bytes, MEM_DECOMMIT) == 0) return false;
+  return probe::purge(address(at), bytes), true;
 }
+
+// What is reserved and not committed cannot be touched anyway.
+void forbid_uncommitted() {}
 
 // No: see above.
 bool may_have(void*) { return false; }

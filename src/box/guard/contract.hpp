@@ -22,7 +22,7 @@ enum class Fault : unsigned {
   kWriteAfterFree = 6,  // E06: a free slot was written to
   kNoHeap = 7,          // E07: a first-class heap that has ended, or never was
   kUseAfterFree = 8,    // E08: a block on a guarded page was touched after its free
-  kOutOfBounds = 9      // E09: such a block was touched beside it
+  kOutOfBounds = 9      // E09: memory beside a block was touched
 };
 
 static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");
@@ -63,10 +63,21 @@ concept GuardContract = requires(typename G::PerThread& thread, const typename G
   { G::move(taken, bin, phase) } -> std::same_as<bool>;
   // The span has no slots any more; one that was not in it, or none
   { G::retire(span, bin) } -> std::same_as<const void*>;
+
+  // Bytes behind each block that are the guard's; 0: none, and nobody asks for what a guard with seals does
+  // (sealed.hpp)
+  { G::kSealBytes } -> std::convertible_to<std::size_t>;
+  { G::fault_of_free(slot, bin) } -> std::same_as<Fault>;  // of a slot that on_alloc refused
+};
+
+// The answers of a guard that leaves blocks all of their slots.
+struct WithoutSeals {
+  static constexpr std::size_t kSealBytes = 0;
+  static constexpr Fault fault_of_free(const void*, Bin) { return Fault::kDoubleFree; }
 };
 
 // The answers of a guard that does not ask where slots are between two owners.
-struct WithoutPhases {
+struct WithoutPhases : WithoutSeals {
   static constexpr bool kTracks = false;
   static constexpr bool move(void*&, Bin, Phase) { return true; }
   static constexpr const void* retire(std::uintptr_t /*span*/, Bin) { return nullptr; }

@@ -46,7 +46,7 @@ inline constexpr Step kSteps[] = {
 };
 
 template <class Line>
-struct Lifecycle : SlotBytes<Line> {
+struct Lifecycle : SlotBytes<Line>, WithoutSeals {
   static constexpr bool kMarks = false;
   static constexpr bool kProves = true;
   static constexpr bool kClaims = true;

@@ -26,9 +26,9 @@ const char* name(Fault fault) {
 }
 
 // A function of its own: a message takes 700 bytes of the stack.
-HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line) {
+HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line, bool fatal) {
   os::Message message;
-  message.text(FaultReport::is_fatal(fault) ? "hz: fatal: " : "hz: error: ")
+  message.text(fatal ? "hz: fatal: " : "hz: error: ")
       .text(name(fault))
       .text(" ptr=0x")
       .hex(address(at))
@@ -43,17 +43,19 @@ HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line) {
 }
 }  // namespace
 
-HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code) {
+HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code,
+                               bool fatal) {
   os::probe::fault(static_cast<unsigned>(fault), address(at));
-  send_line(fault, at, bin, line);
+  send_line(fault, at, bin, line, fatal);
   // Acquire: pairs with who sets it.
   if (const Explain more = explain.load(std::memory_order_acquire)) more(address(at), code);
-  if (is_fatal(fault)) ending.store(true, std::memory_order_relaxed);
+  if (fatal) ending.store(true, std::memory_order_relaxed);
 }
 
-HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line) {
-  tell(fault, at, bin, line, 0);
-  if (is_fatal(fault)) os::abort_process();
+HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line, bool strict) {
+  const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
+  tell(fault, at, bin, line, 0, fatal);
+  if (fatal) os::abort_process();
 }
 
 }  // namespace hz

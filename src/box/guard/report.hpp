@@ -24,10 +24,11 @@ struct FaultReport {
   // A report has gone out that the program does not survive, unless its handler of SIGABRT leaves by a jump.
   static bool is_ending() { return ending.load(std::memory_order_relaxed); }
 
-  static void send(Fault fault, const void* at, Bin bin, const char* line);
-  // The same, of what does not come back from here where it is fatal: the caller sees to that. `code`: what
-  // touched that address; 0: nobody did.
-  static void tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code);
+  // `strict`: what is never fatal elsewhere is as fatal as the rest.
+  static void send(Fault fault, const void* at, Bin bin, const char* line, bool strict = false);
+  // The same, and if it is `fatal` the caller sees to it that the program ends. `code`: what touched that
+  // address; 0: nobody did.
+  static void tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code, bool fatal);
 
   // Adds what it knows of that address, in lines of its own.
   using Explain = void (*)(std::uintptr_t at, std::uintptr_t code);

@@ -87,11 +87,13 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
                                 const Taken& taken, bool zeroed, const FreePages& pages) {
   { P::kMostOwners } -> std::convertible_to<unsigned>;  // that it tells apart
   { P::kWholePages } -> std::convertible_to<bool>;      // slots below a page are carved by whole pages
+  { P::kWholeSpans } -> std::convertible_to<bool>;      // all slots, when a span is adopted: none is fresh
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
   { P::open(g, span, span, want) } -> std::same_as<void>;  // arena's base, table, granules
   // A new span, nothing carved yet; `want` slots of it at once. In one step: a span that somebody adopts, and
   // then finds slots elsewhere, would stay for good, for nobody would ever return the last slot of it.
-  { P::adopt(g, span, bin, owner, zeroed, want) } -> std::same_as<Taken>;
+  // Where spans are carved whole, they are listed as those of take() are.
+  { P::adopt(g, span, bin, owner, zeroed, want, slots) } -> std::same_as<Taken>;
   // From one span; no slots if there is none. Those that were free are listed, at most `want`, the first to
   // hand out last. Last argument: of anybody's spans; else of one that this owner had last, if a few looks
   // show one.

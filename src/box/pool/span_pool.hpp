@@ -19,14 +19,25 @@
 #include <atomic>
 #include <utility>
 
+#include "base/random.hpp"
 #include "base/slot_bits.hpp"
 #include "box/pool/contract.hpp"
 #include "os/lock.hpp"
+#include "os/os.hpp"
 
 namespace hz {
 
-// kByPages: slots are carved by whole pages, for a route that knows pages.
-template <bool kByPages>
+// What a shelf of a pool that shuffles keeps, under its lock.
+template <bool kShuffles>
+struct ShelfDice {
+  Random dice;
+};
+template <>
+struct ShelfDice<false> {};
+
+// kByPages: slots are carved by whole pages, for a route that knows pages. kShuffles: a span is carved whole
+// when it is adopted, and its slots leave it in no order that could be told beforehand.
+template <bool kByPages, bool kShuffles = false>
 struct BasicSpanPool {
   struct Span {
     std::uint32_t next, previous;  // granule numbers; 0 ends the list
@@ -42,6 +53,7 @@ struct BasicSpanPool {
   static constexpr std::uint32_t kMostOwners = 1U << 22;  // as many as there can be threads
   static constexpr unsigned kShards = 16;                 // on machines with more processors some share one
   static constexpr bool kWholePages = kByPages;
+  static constexpr bool kWholeSpans = kShuffles;
   static_assert(kBins <= (1U << 8));
   static_assert(sizeof(Span) == 24);
   static constexpr unsigned kPages = kGranule >> kPageShift, kAllPages = (1U << kPages) - 1;
@@ -59,7 +71,7 @@ struct BasicSpanPool {
     std::uintptr_t base = 0;
     Span* spans = nullptr;
     Bits bits;
-    struct alignas(32) Shelf {
+    struct alignas(32) Shelf : ShelfDice<kShuffles> {
       os::Lock lock;
       std::atomic<std::uint32_t> first{0};  // granule number; written with the lock, else a hint
     };
@@ -89,8 +101,9 @@ struct BasicSpanPool {
     g.spans = static_cast<Span*>(pointer(g.bits.open(table, granules)));
   }
 
-  static Taken adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed,
-                     unsigned want = 0) {
+  // With kShuffles the slots are listed in `out`, as those of take() are.
+  static Taken adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed, unsigned want = 0,
+                     void** out = nullptr) {
     const unsigned here = this_shard(g);
     const os::Guarded hold(g.shards[here].of_bin[bin].lock);
     const std::uint32_t row = row_of(g, span);
@@ -99,9 +112,11 @@ struct BasicSpanPool {
     g.spans[row].owner = owner;
     g.spans[row].zeroed = zeroed;
     g.spans[row].absent = zeroed ? static_cast<std::uint16_t>(kAllPages) : 0;
-    if (want != 0) return take_from(g, row, owner, nullptr, want);
-    link(g, row);
-    return {};
+    if constexpr (kShuffles) carve_whole(g, row);
+    if (want == 0) return link(g, row), Taken{};
+    Taken taken = take_from(g, row, owner, out, want);
+    if constexpr (kShuffles) taken.pages = static_cast<unsigned>((taken.end - 1) >> kPageShift) + 1;
+    return taken;
   }
 
   // At least one slot. At most `want`, but with kByPages a page is always carved whole.
@@ -384,7 +399,40 @@ struct BasicSpanPool {
     return taken;
   }
 
+  static void carve_whole(Global& g, std::uint32_t row) {
+    Span& span = g.spans[row];
+    const unsigned slots = bin_slots(bin_of(span));
+    span.carved = span.free = static_cast<std::uint16_t>(slots);
+    span.absent = 0;
+    for (unsigned w = 0; w * 64 < slots; ++w)
+      g.bits.word(row, w) = ~std::uint64_t{0} >> (slots - w * 64 < 64 ? 64 - (slots - w * 64) : 0);
+  }
+  // From words and bits of the map at random, and then in any order.
+  static void take_any(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
+    Span& span = g.spans[row];
+    Random& dice = shelf_of(g, span).dice;
+    if (HZ_UNLIKELY(!dice.is_seeded())) dice = Random(os::random_word());
+    const std::size_t size = bin_size(bin_of(span));
+    const unsigned words = (bin_slots(bin_of(span)) + 63U) / 64;
+    taken.slots = want < span.free ? want : span.free;
+    span.free = static_cast<std::uint16_t>(span.free - taken.slots);
+    unsigned w = dice.below(words);
+    for (unsigned left = taken.slots; left != 0; w = w + 1 < words ? w + 1 : 0) {
+      std::uint64_t& word = g.bits.word(row, w);
+      unsigned here = (left + words - 1) / words;  // of each word some
+      for (; word != 0 && left != 0 && here != 0; --here) {
+        const auto turn = static_cast<unsigned>(dice.next() % 64);
+        const std::uint64_t turned = word >> turn | word << (64 - turn) % 64;
+        const unsigned bit = (turn + static_cast<unsigned>(__builtin_ctzll(turned))) % 64;
+        word &= ~(std::uint64_t{1} << bit);
+        out[--left] = pointer(taken.span + (w * 64 + bit) * size);
+      }
+    }
+    for (unsigned i = taken.slots; i > 1; --i) std::swap(out[i - 1], out[dice.below(i)]);
+  }
+
   static void take_home(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
+    if constexpr (kShuffles) return take_any(g, row, taken, out, want);
     Span& span = g.spans[row];
     const std::size_t size = bin_size(bin_of(span));
     taken.slots = want < span.free ? want : span.free;

@@ -108,6 +108,18 @@ struct Arena {
     g.runs.drop(row_of(g, start));
     give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
   }
+  static void part(Global& g, std::uintptr_t start, std::size_t granules) {
+    const os::Guarded hold(g.lock);
+    const std::uint32_t row = row_of(g, start), second = row + static_cast<std::uint32_t>(granules);
+    const std::size_t length = g.runs.rows[row].length;
+    g.runs.mark_used(second, length - granules);
+    g.runs.rows[second].dirty = 0;
+    g.runs.mark_used(row, granules);
+  }
+  static void without_pages(Global& g, std::ptrdiff_t granules) {
+    const os::Guarded hold(g.lock);
+    g.clean += static_cast<std::size_t>(granules);
+  }
   static bool claim(Global& g, std::uintptr_t start, bool claimed) {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);

@@ -51,7 +51,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
                                   std::size_t bytes, std::size_t granules, std::size_t alignment, bool fresh,
                                   Demand demand, MemoryLimit soft, MemoryLimit hard, const TableShape* shapes,
                                   unsigned table, unsigned milliseconds, unsigned holder,
-                                  void (*told)(std::size_t)) {
+                                  std::ptrdiff_t difference, void (*told)(std::size_t)) {
   { S::kMostTables } -> std::convertible_to<unsigned>;
   // So many tables, which stand side by side but for the first
   { S::open(g, shapes, table) } -> std::same_as<bool>;
@@ -68,7 +68,12 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
   // Of those who want to release the run that starts there, one may. Not fresh: it does not after all.
   { S::claim(g, at, fresh) } -> std::same_as<bool>;
-  { S::release(g, at, fresh) } -> std::same_as<void>;    // fresh: its pages went back already
+  { S::release(g, at, fresh) } -> std::same_as<void>;  // fresh: its pages went back already
+  // The run that starts there becomes two, the first one of so many granules; fewer than it has, not 0
+  { S::part(g, at, granules) } -> std::same_as<void>;
+  // So many granules more (or fewer) are in use and have no pages: they do not count as held. None when they
+  // are released
+  { S::without_pages(g, difference) } -> std::same_as<void>;
   { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
   // The run at `at` gets a holder, a number that is not 0, and stands beside another one of that holder, or
   // alone (0); the same, beside one that may have none; it has none any more, as after its release.

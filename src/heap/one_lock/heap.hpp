@@ -110,6 +110,8 @@ struct Heap {
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     return bin == kHugeBin ? Regions::usable(size) : size_of_bin(bin);
   }
+  // No block has no byte here.
+  static constexpr bool is_empty(const void*) { return false; }
   // Whether a slot begins there, live or free.
   static bool owns(const void* at) {
     const Route r = route(at);

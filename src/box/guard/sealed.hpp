@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A guard against attackers: what slot_state.hpp proves, and that nobody wrote where no block is. Used by
+// line secure; every malloc and every free of a slot go through it, at a cost that grows with the slot.
+//
+//   slot       [ the block | fence | seal ]     seal: the last 8 bytes; fence: what lies between, up to 64
+//              bytes of it
+//   seal    == key of its place ^ bytes between block and seal, twice   of a free slot: of the last block
+//              there, 0 if there was none; the seal of every slot of a span is there at any time
+//   fence   == a byte that the process chose at random, again and again
+//   free    => every byte before the seal is zero, from the free to the next allocation
+//   live    => so is every byte between fence and seal
+//
+// A free proves its own seal and fence, and the seal below the block: so what was written behind a block or
+// before it is found there, and so is one byte. An allocation proves that its slot stayed as the free left
+// it, as far as block and fence will reach (a slot of up to kMostAtHand bytes as a whole, in place): so a
+// late write is found by who would get it, and not used by anybody. A look at all slots (`look`) finds the
+// rest when the program ends. Of two threads that free a block one gets it, by compare-and-swap.
+//
+// A block in a run of its own has no seal; its size stands beside the arena, where no block can reach it, and
+// its fence goes to the end of the page, where its run's fence of pages begins (heap/fences.hpp).
+#pragma once
+
+#include <cstring>
+
+#include "base/slot_bytes.hpp"
+#include "base/zeroes.hpp"
+#include "box/guard/report.hpp"
+#include "os/os.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Sealed : SlotBytes<Line>, WithoutPhases {
+  using Bytes = SlotBytes<Line>;
+
+  static constexpr bool kMarks = false;
+  static constexpr bool kProves = true;
+  static constexpr bool kClaims = true;
+
+  static constexpr std::size_t kSealBytes = sizeof(std::uint64_t);
+  // A slot may be so large; what is larger has a run and fences of its own.
+  static constexpr std::size_t kMostSlot = 32 * kKiB;
+  // What a hot path clears and proves in place; of what is larger there are `much` functions.
+  static constexpr std::size_t kMostAtHand = 512;
+  static constexpr Bin kLastAtHand = scan_bin(kMostAtHand);
+  static constexpr std::size_t kFence = 64;
+
+  static constexpr std::size_t kTables[] = {Bytes::kDenseBytes, Bytes::kWideBytes, Bytes::kSparseBytes,
+                                            sizeof(std::size_t)};
+  static constexpr std::size_t kTableBytesPerGranule = Bytes::kTableBytesPerGranule + sizeof(std::size_t);
+
+  enum State : std::uint8_t { kNothing = 0, kLive, kFree };
+
+  struct PerThread {};
+
+  static void open(std::uintptr_t base, std::uintptr_t table, std::size_t granules) {
+    Bytes::open(base, table, granules);
+    Zeroes::open();
+    sizes.set(table + granules * Bytes::kTableBytesPerGranule -
+              (base >> kGranuleShift) * sizeof(std::size_t));
+    turn.set(os::random_word() | 1);
+    key.set(os::random_word());
+    // Not zero, for that is what is written by mistake most often.
+    fence.set((os::random_word() % 255 + 1) * 0x0101010101010101);
+  }
+  static void join(PerThread&) {}
+
+  // --- a slot
+
+  // False: it is not as its free left it, no byte of it.
+  static bool on_alloc(void* slot, Bin bin) {
+    if (HZ_UNLIKELY(get(slot, bin) == kLive) || HZ_UNLIKELY(!is_untouched(slot, bin))) return false;
+    set(slot, bin, kLive);
+    return true;
+  }
+  // The same, and the block has `size` bytes: there is room for the seal. Of a slot at hand.
+  HZ_INLINE static bool on_alloc(void* slot, Bin bin, std::size_t size) {
+    const std::uintptr_t end = end_of(slot, bin);
+    return on_alloc(slot, bin, size, end, [slot, end] { return Zeroes::are(address(slot), end); });
+  }
+  // Of a larger one, as far as the block and its fence reach.
+  static bool on_alloc_much(void* slot, Bin bin, std::size_t size) {
+    const std::uintptr_t end = end_of(slot, bin);
+    return on_alloc(slot, bin, size, end,
+                    [=] { return Zeroes::are_much(address(slot), reach(slot, end, size)); });
+  }
+  // Of a slot that on_alloc refused.
+  static Fault fault_of_free(const void* slot, Bin bin) {
+    if (get(slot, bin) == kLive) return Fault::kDoubleFree;
+    const std::uintptr_t end = end_of(slot, bin);
+    return is_seal(end) ? Fault::kWriteAfterFree : Fault::kOutOfBounds;
+  }
+  // After the first on_alloc.
+  static void seal(void* slot, Bin bin, std::size_t size) {
+    const std::uintptr_t end = end_of(slot, bin);
+    put_seal(slot, end, key_of(end), size);
+  }
+  // The same of a block that keeps its place: what it had and lost is fenced, what it gains reads as zero.
+  static void seal_again(void* slot, Bin bin, std::size_t size) {
+    const std::size_t before = bytes(slot, bin), kept = size < before ? size : before;
+    const std::uintptr_t end = end_of(slot, bin);
+    std::uintptr_t to = reach(slot, end, before);
+    if (address(slot) + size > to) to = address(slot) + size;
+    std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
+    seal(slot, bin, size);
+  }
+  // Of a live block: what was asked for.
+  HZ_INLINE static std::size_t bytes(const void* slot, Bin bin) {
+    const std::uintptr_t end = end_of(slot, bin);
+    return end - address(slot) - static_cast<std::uint16_t>(seal_at(end) ^ key_of(end));
+  }
+
+  // The slot is this caller's from here on.
+  HZ_INLINE static bool may_free(const PerThread&, const void* slot, Bin bin) {
+    return HZ_LIKELY(is_start(slot, bin)) && HZ_LIKELY(is_sealed(slot, bin)) &&
+           HZ_LIKELY(Bytes::change(slot, bin, kLive, kFree));
+  }
+  HZ_INLINE static void on_free(const PerThread&, void* slot, Bin bin) {
+    Zeroes::write(address(slot), end_of(slot, bin));
+  }
+  // Of a slot that is not at hand.
+  static void on_free_much(void* slot, Bin bin) {
+    const std::uintptr_t end = end_of(slot, bin);
+    Zeroes::write_much(address(slot), reach(slot, end, bytes(slot, bin)));
+  }
+  // Whether the block that begins there has so many bytes; may_free says whether there is one.
+  HZ_INLINE static bool has_bytes(const void* slot, Bin bin, std::size_t size) {
+    return HZ_LIKELY(is_start(slot, bin)) && HZ_LIKELY(bytes(slot, bin) == size);
+  }
+  // Nobody is a stranger where threads have one owner.
+  HZ_INLINE static void* claim(const PerThread& thread, void* slot, Bin bin) {
+    if (!may_free(thread, slot, bin)) return nullptr;
+    bin <= kLastAtHand ? on_free(thread, slot, bin) : on_free_much(slot, bin);
+    return slot;
+  }
+  static bool arrive(void* slot, Bin bin) { return get(slot, bin) == kFree; }
+
+  HZ_INLINE static Fault diagnose(const PerThread&, const void* slot, Bin bin) {
+    if (HZ_UNLIKELY(!is_start(slot, bin))) return Fault::kInterior;
+    const std::uint8_t state = get(slot, bin);
+    if (HZ_LIKELY(state == kLive))
+      return HZ_LIKELY(is_sealed(slot, bin)) ? Fault::kNone : Fault::kOutOfBounds;
+    return state == kNothing ? Fault::kNotAllocated : Fault::kDoubleFree;
+  }
+  static bool intact(const PerThread&, const void*) { return true; }
+
+  // --- a span
+
+  // Before the first of its slots is handed out: each gets its seal, and all that was there is gone.
+  static void prepare(std::uintptr_t span, Bin bin, bool zeroed) {
+    if (!zeroed) std::memset(pointer(span), 0, kGranule);
+    for (unsigned i = 0; i < bin_slots(bin); ++i) {
+      const std::uintptr_t end = span + (i + 1) * bin_size(bin) - kSealBytes;
+      store_seal(end, key_of(end));
+    }
+  }
+  // All of a span: the first place where somebody wrote who should not have.
+  static const void* look(std::uintptr_t span, Bin bin, Fault& fault) {
+    const std::size_t size = bin_size(bin), used = bin_slots(bin) * size;
+    for (std::uintptr_t at = span; at < span + used; at += size) {
+      const void* const slot = pointer(at);
+      if (get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin)) continue;
+      fault = get(slot, bin) == kLive ? Fault::kOutOfBounds : fault_of_free(slot, bin);
+      return slot;
+    }
+    for (std::uintptr_t at = span + used; at < span + kGranule; at += sizeof(std::uint64_t)) {
+      if (load(at) != 0) return fault = Fault::kOutOfBounds, pointer(span + used - size);
+    }
+    return nullptr;
+  }
+
+  // --- a run
+
+  static std::size_t run_bytes(const void* block) { return noted(block) / 2; }
+  // Whether there is a fence of pages below it.
+  static bool has_fence_below(const void* block) { return noted(block) % 2 != 0; }
+  // A block of `size` bytes begins there, and its last page has been had.
+  static void seal_run(void* block, std::size_t size, bool fence_below) {
+    __atomic_store_n(size_of(block), size * 2 + (fence_below ? 1 : 0), __ATOMIC_RELAXED);
+    for (std::uintptr_t at = address(block) + size; at % os::page_bytes() != 0; ++at)
+      byte(at) = static_cast<unsigned char>(fence.get());
+  }
+  static bool is_run_sealed(const void* block) {
+    for (std::uintptr_t at = address(block) + run_bytes(block); at % os::page_bytes() != 0; ++at)
+      if (byte(at) != static_cast<unsigned char>(fence.get())) return false;
+    return true;
+  }
+
+  static void report(Fault fault, const void* at, Bin bin, const char* line) {
+    FaultReport::send(fault, at, bin, line, true);
+  }
+
+ private:
+  using Bytes::at, Bytes::get, Bytes::set;
+  // Where bytes are read as words, whatever the program keeps there; a seal lies right for its own.
+  struct __attribute__((packed, may_alias)) Word {
+    std::uint64_t value;
+  };
+  using Seal = std::uint64_t __attribute__((may_alias));
+
+  HZ_INLINE static std::uint64_t load(std::uintptr_t at) {
+    return static_cast<const Word*>(pointer(at))->value;
+  }
+  HZ_INLINE static void store(std::uintptr_t at, std::uint64_t value) {
+    static_cast<Word*>(pointer(at))->value = value;
+  }
+  // Neighbours of other threads look at it, so it is right at any moment.
+  HZ_INLINE static std::uint64_t seal_at(std::uintptr_t at) {
+    return __atomic_load_n(static_cast<const Seal*>(pointer(at)), __ATOMIC_RELAXED);
+  }
+  HZ_INLINE static void store_seal(std::uintptr_t at, std::uint64_t value) {
+    __atomic_store_n(static_cast<Seal*>(pointer(at)), value, __ATOMIC_RELAXED);
+  }
+  static unsigned char& byte(std::uintptr_t at) { return *static_cast<unsigned char*>(pointer(at)); }
+
+  HZ_INLINE static bool is_start(const void* slot, Bin bin) {
+    return is_slot_start(bin, static_cast<std::uint16_t>(address(slot)));
+  }
+  HZ_INLINE static std::uintptr_t end_of(const void* slot, Bin bin) {
+    return address(slot) + bin_size(bin) - kSealBytes;
+  }
+  // Who learns a seal and its place knows no other one: both factors are secret.
+  HZ_INLINE static std::uint64_t key_of(std::uintptr_t end) { return (end ^ key.get()) * turn.get(); }
+
+  // Of any slot of a span.
+  HZ_INLINE static bool is_seal(std::uintptr_t end) { return is_twice(seal_at(end) ^ key_of(end)); }
+  HZ_INLINE static bool is_twice(std::uint64_t word) {
+    return word == std::uint64_t{static_cast<std::uint16_t>(word)} * kTwice;
+  }
+  HZ_INLINE static bool on_alloc(void* slot, Bin bin, std::size_t size, std::uintptr_t end, auto is_clear) {
+    std::uint8_t* const state = Bytes::at(slot, bin);
+    const std::uint64_t key_here = key_of(end);
+    if (HZ_UNLIKELY(!is_twice(seal_at(end) ^ key_here)) ||
+        HZ_UNLIKELY(__atomic_load_n(state, __ATOMIC_RELAXED) == kLive) || HZ_UNLIKELY(!is_clear()))
+      return false;
+    put_seal(slot, end, key_here, size);
+    __atomic_store_n(state, kLive, __ATOMIC_RELAXED);
+    return true;
+  }
+  // Where a block of `size` bytes ends with its fence, rounded up to the middle of a lane.
+  static std::uintptr_t reach(const void* slot, std::uintptr_t end, std::size_t size) {
+    const std::uintptr_t fenced =
+        align_up(address(slot) + size + kFence - kSealBytes, Zeroes::kLane) + kSealBytes;
+    return fenced < end ? fenced : end;
+  }
+  HZ_INLINE static void put_seal(void* slot, std::uintptr_t end, std::uint64_t key_here, std::size_t size) {
+    const std::size_t between = end - address(slot) - size;
+    if (between != 0) put_fence(end, between);
+    store_seal(end, key_here ^ between * kTwice);
+  }
+
+  HZ_INLINE static bool is_sealed(const void* slot, Bin bin) {
+    return HZ_LIKELY(is_sealed_itself(slot, bin)) && HZ_LIKELY(is_sealed_below(slot));
+  }
+  HZ_INLINE static bool is_sealed_itself(const void* slot, Bin bin) {
+    const std::uintptr_t end = end_of(slot, bin);
+    const std::uint64_t word = seal_at(end) ^ key_of(end), between = static_cast<std::uint16_t>(word);
+    return HZ_LIKELY(word == 0) || (HZ_LIKELY(is_twice(word)) && HZ_LIKELY(between <= end - address(slot)) &&
+                                    HZ_LIKELY(is_fenced(end, between)));
+  }
+  // Whether a byte below a block was written: that of a span's first slot belongs to whoever is there.
+  HZ_INLINE static bool is_sealed_below(const void* slot) {
+    if (HZ_UNLIKELY(address(slot) % kGranule == 0)) return true;
+    return is_seal(address(slot) - kSealBytes);
+  }
+  // A number of 16 bits times this stands there twice: of a word that is changed in part one differs.
+  static constexpr std::uint64_t kTwice = 0x10001;
+  static_assert(kMostSlot < (std::size_t{1} << 16));
+
+  // Of `between` bytes before the seal, which are not 0, those that the fence takes.
+  HZ_INLINE static void put_fence(std::uintptr_t end, std::size_t between) {
+    if (between < sizeof(Word)) {
+      const std::uint64_t theirs = kAll >> between * 8;
+      store(end - sizeof(Word), (load(end - sizeof(Word)) & theirs) | (fence.get() & ~theirs));
+    } else {
+      for_fence(end, between, [word = fence.get()](std::uintptr_t at) { return store(at, word), true; });
+    }
+  }
+  HZ_INLINE static bool is_fenced(std::uintptr_t end, std::size_t between) {
+    if (between < sizeof(Word)) return (load(end - sizeof(Word)) ^ fence.get()) >> (8 - between) * 8 == 0;
+    return for_fence(end, between, [word = fence.get()](std::uintptr_t at) { return load(at) == word; });
+  }
+  // Word by word, the last two of which may share bytes, as long as `visit` says so.
+  HZ_INLINE static bool for_fence(std::uintptr_t end, std::size_t between, auto visit) {
+    const std::uintptr_t begin = end - between;
+    const std::size_t length = between < kFence ? between : kFence;
+    for (std::size_t i = 0; i + sizeof(Word) < length; i += sizeof(Word))
+      if (HZ_UNLIKELY(!visit(begin + i))) return false;
+    return visit(begin + length - sizeof(Word));
+  }
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+
+  // A slot is whole lanes; the second half of the last one is the seal.
+  static_assert(kMinAlign % Zeroes::kLane == 0 && kSealBytes == Zeroes::kHalf);
+
+  static bool is_untouched(const void* slot, Bin bin) {
+    const std::uintptr_t end = end_of(slot, bin);
+    return HZ_LIKELY(is_seal(end)) && HZ_LIKELY(Zeroes::are_much(address(slot), end));
+  }
+
+  static std::size_t noted(const void* block) { return __atomic_load_n(size_of(block), __ATOMIC_RELAXED); }
+  // Twice the size of the huge block there, and 1.
+  static std::size_t* size_of(const void* block) {
+    return static_cast<std::size_t*>(
+        pointer(sizes.get() + (address(block) >> kGranuleShift) * sizeof(std::size_t)));
+  }
+
+  static inline constinit OnceWord<std::uintptr_t> sizes{0};  // as if the table began at address 0
+  static inline constinit OnceWord<std::uint64_t> key{0}, turn{0}, fence{0};
+};
+
+}  // namespace hz

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a guard with seals asks of the system: memory that nobody has cannot be touched, and huge blocks stand
+// between such pages. Whoever runs off a block far enough, or off a huge one by a byte, at either end, is
+// stopped by the processor, and so is who reads or writes a huge block after its free. Called by huge.hpp and
+// where spans come and go; a span costs a system call and two when it goes, and so does a huge block.
+//
+//   free run    no access, no pages
+//   huge block  [ granule: no access ][ the block | fence bytes ][ no access, at least a granule ]
+//               a run of its own       a run that begins with the block
+//               none where the block is aligned to more than a granule
+//
+// The addresses of a huge block that was freed wait, and one of those that wait leaves for it, at random;
+// when many do, one of them may serve the next block of its length. A block of no bytes is a run without
+// access, as long as there are few. Where the system forbids nothing more (it has too many mappings), blocks
+// do without.
+#pragma once
+
+#include "base/random.hpp"
+#include "heap/state.hpp"
+
+namespace hz {
+
+template <class Line>
+struct Fences {
+  using S = State<Line>;
+  using Source = typename Line::Source;
+
+  static constexpr bool kStand = Line::Guard::kSealBytes != 0;
+  // So many runs wait, none of them longer than that.
+  static constexpr unsigned kWaiting = 32;
+  static constexpr std::size_t kMostWaiting = 4 * kMiB;
+  static constexpr unsigned kMany = kWaiting / 2;
+  static constexpr unsigned kMostEmpty = 256;
+
+  // --- spans
+
+  // Behind a gap of a random length, which later spans fill: as long as the heap is not so large that the
+  // system has too many mappings of it.
+  static constexpr unsigned kMostGap = 64;
+  static constexpr std::size_t kMostScattered = 64 * kMiB;
+
+  static Run acquire_span(std::size_t granules, const Demand& demand) {
+    if constexpr (kStand) {
+      const std::size_t gap = dice() % kMostGap;
+      if (gap != 0 && Source::reached_bytes(S::global.source) < kMostScattered) {
+        const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
+        if (wide.at != 0) {
+          Source::part(S::global.source, wide.at, gap);
+          Source::release(S::global.source, wide.at, wide.zeroed);
+          return usable({wide.at + (gap << kGranuleShift), wide.zeroed}, granules);
+        }
+      }
+    }
+    return usable(Source::acquire(S::global.source, granules, 1, demand), granules);
+  }
+  static Run usable(const Run& run, std::size_t granules) {
+    if (!kStand || run.at == 0 || os::commit(pointer(run.at), granules << kGranuleShift)) return run;
+    Source::release(S::global.source, run.at, run.zeroed);
+    return {};
+  }
+  static void release_span(std::uintptr_t at) {
+    if constexpr (kStand) forbid(at, Source::granules(S::global.source, at));
+    Source::release(S::global.source, at, kStand);
+  }
+
+  // --- huge blocks
+
+  // A run for a block of `size` bytes, that reads as zero. Granules and alignment are those of the block;
+  // none of the fences count.
+  static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size, const Demand& demand) {
+    const bool below = alignment == 1;
+    std::uintptr_t at = below ? waiting(granules) : 0;
+    if (at == 0) {
+      const std::size_t all = granules + (below ? 2 : 1);
+      const Run run = Source::acquire(S::global.source, all, alignment, demand);
+      if (run.at == 0) return {};
+      at = run.at + (below ? kGranule : 0);
+      if (below) Source::part(S::global.source, run.at, 1);
+      forbid(run.at, all);
+      Source::without_pages(S::global.source, fences(below));
+    }
+    const std::size_t pages = align_up(size, os::page_bytes());
+    if (pages != 0 && !os::commit(pointer(at), pages) &&
+        !os::commit(pointer(at), (granules + 1) << kGranuleShift))
+      return give_back(at, below), Run{};
+    if (size == 0) few().fetch_add(1, std::memory_order_relaxed);
+    Line::Guard::seal_run(pointer(at), size, below);
+    return {at, true};
+  }
+
+  // The block's pages go, and its addresses wait.
+  static void release(std::uintptr_t at) {
+    const std::size_t granules = block_granules(at);
+    if (Line::Guard::run_bytes(pointer(at)) == 0) few().fetch_sub(1, std::memory_order_relaxed);
+    Source::drop(S::global.source, at);
+    forbid(at, granules);
+    const bool below = Line::Guard::has_fence_below(pointer(at));
+    if (!below || granules << kGranuleShift > kMostWaiting) return give_back(at, below);
+    Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(granules));
+    // Relaxed, as below: the source's lock orders what is done with a run.
+    const std::uintptr_t leaving =
+        places()[dice() % kWaiting].exchange(at | granules, std::memory_order_relaxed);
+    if (leaving != 0) return give_back_waiting(leaving);
+    waiting_count().fetch_add(1, std::memory_order_relaxed);
+  }
+  // Whether one more block of no bytes may have a run.
+  static bool may_be_empty() { return few().load(std::memory_order_relaxed) < kMostEmpty; }
+  // All that wait, when memory cannot be had.
+  static void release_all() {
+    for (std::atomic<std::uintptr_t>& place : places())
+      if (const std::uintptr_t one = place.exchange(0, std::memory_order_relaxed))
+        taken(), give_back_waiting(one);
+  }
+
+  // Of a block's run, without its fence.
+  static std::size_t block_granules(std::uintptr_t at) {
+    return Source::granules(S::global.source, at) - (kStand ? 1 : 0);
+  }
+
+ private:
+  // Of each its place and, in the bits that are zero there, its length.
+  using Places = std::atomic<std::uintptr_t>[kWaiting];
+  static constexpr std::uintptr_t kLength = kGranule - 1;
+  static_assert(kMostWaiting >> kGranuleShift <= kLength);
+
+  // One of those that wait, if it is as long.
+  static std::uintptr_t waiting(std::size_t granules) {
+    if (waiting_count().load(std::memory_order_relaxed) < kMany ||
+        !Source::has_room(S::global.source, granules << kGranuleShift))
+      return 0;
+    unsigned i = dice();
+    for (unsigned looks = 0; looks < kWaiting; ++looks, ++i) {
+      std::atomic<std::uintptr_t>& place = places()[i % kWaiting];
+      std::uintptr_t one = place.load(std::memory_order_relaxed);
+      if (one != 0 && (one & kLength) == granules &&
+          place.compare_exchange_strong(one, 0, std::memory_order_relaxed)) {
+        one &= ~kLength;
+        taken();
+        Source::claim(S::global.source, one, false);  // whoever freed it had claimed it
+        Source::without_pages(S::global.source, -static_cast<std::ptrdiff_t>(granules));
+        return one;
+      }
+    }
+    return 0;
+  }
+  static constexpr std::ptrdiff_t fences(bool below) { return below ? 2 : 1; }
+  static void give_back_waiting(std::uintptr_t one) {
+    Source::without_pages(S::global.source, -static_cast<std::ptrdiff_t>(one & kLength));
+    give_back(one & ~kLength, true);
+  }
+  static void give_back(std::uintptr_t at, bool below) {
+    Source::without_pages(S::global.source, -fences(below));
+    if (below) Source::release(S::global.source, at - kGranule, true);
+    Source::release(S::global.source, at, true);
+  }
+
+  // Its pages go, and nobody may touch it; where the system has too many mappings, it is at least cleared.
+  static void forbid(std::uintptr_t at, std::size_t granules) {
+    const std::size_t bytes = granules << kGranuleShift;
+    if (!os::forbid(pointer(at), bytes) && !os::purge(pointer(at), bytes) && os::commit(pointer(at), bytes))
+      __builtin_memset(pointer(at), 0, bytes);
+  }
+
+  static void taken() { waiting_count().fetch_sub(1, std::memory_order_relaxed); }
+  static Places& places() {
+    static constinit Places all{};
+    return all;
+  }
+  static std::atomic<unsigned>& waiting_count() {
+    static constinit std::atomic<unsigned> count{0};
+    return count;
+  }
+  static std::atomic<unsigned>& few() {
+    static constinit std::atomic<unsigned> count{0};
+    return count;
+  }
+  // Threads that meet here may draw the same number.
+  static unsigned dice() {
+    static constinit std::atomic<std::uint64_t> state{0};
+    Random random(state.load(std::memory_order_relaxed));
+    if (!random.is_seeded()) random = Random(os::random_word());
+    const std::uint64_t number = random.next();
+    state.store(number, std::memory_order_relaxed);
+    return static_cast<unsigned>(number >> 32);
+  }
+};
+
+}  // namespace hz

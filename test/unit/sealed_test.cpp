@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seals: every byte behind a block and below it is looked at, whatever the block's size, and nothing that a
+// program may do looks like somebody else's write.
+#include "box/guard/sealed.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/region.hpp"
+
+namespace hz_test {
+namespace {
+
+struct ThisTest {};
+using Guard = hz::Sealed<ThisTest>;
+using hz::Fault;
+
+class Sealed : public ::testing::Test {
+ protected:
+  Sealed() : span_(hz::kGranule), table_(Guard::kTableBytesPerGranule) {
+    Guard::open(span_.address(), table_.address(), 1);
+  }
+  unsigned char* Span() { return reinterpret_cast<unsigned char*>(span_.bytes()); }
+  unsigned char* At(hz::Bin bin, unsigned index) { return Span() + index * hz::bin_size(bin); }
+  unsigned char* Block(hz::Bin bin, unsigned index, std::size_t size) {
+    unsigned char* const slot = At(bin, index);
+    EXPECT_TRUE(Guard::on_alloc(slot, bin, size));
+    return slot;
+  }
+  bool Free(unsigned char* slot, hz::Bin bin) {
+    if (!Guard::may_free(thread_, slot, bin)) return false;
+    return Guard::on_free(thread_, slot, bin), true;
+  }
+  Fault Look(hz::Bin bin) {
+    Fault fault = Fault::kNone;
+    Guard::look(span_.address(), bin, fault);
+    return fault;
+  }
+
+  Region span_, table_;
+  Guard::PerThread thread_;
+};
+
+TEST_F(Sealed, FindsAnyByteBehindABlockAndBelowIt) {
+  for (const hz::Bin bin : {hz::scan_bin(16), hz::scan_bin(48), hz::scan_bin(128), hz::scan_bin(320)}) {
+    Guard::prepare(span_.address(), bin, false);
+    const std::size_t most = hz::bin_size(bin) - Guard::kSealBytes;
+    for (std::size_t size = most < 30 ? 0 : most - 30; size <= most; ++size) {
+      unsigned char* const block = Block(bin, 1, size);
+      EXPECT_EQ(size, Guard::bytes(block, bin));
+      std::memset(block, 0xFF, size);
+      for (std::size_t i = size; i < hz::bin_size(bin); ++i) {
+        block[i] ^= 0x10;
+        EXPECT_FALSE(Guard::may_free(thread_, block, bin)) << size << " " << i;
+        EXPECT_EQ(Fault::kOutOfBounds, Guard::diagnose(thread_, block, bin));
+        EXPECT_EQ(Fault::kOutOfBounds, Look(bin));
+        block[i] ^= 0x10;
+      }
+      for (std::size_t i = 1; i <= Guard::kSealBytes; ++i) {
+        block[-static_cast<std::ptrdiff_t>(i)] ^= 0x10;
+        EXPECT_FALSE(Guard::may_free(thread_, block, bin)) << size << " " << i;
+        block[-static_cast<std::ptrdiff_t>(i)] ^= 0x10;
+      }
+      EXPECT_EQ(Fault::kNone, Look(bin));
+      EXPECT_TRUE(Free(block, bin));
+      EXPECT_FALSE(Free(block, bin));
+      EXPECT_EQ(Fault::kDoubleFree, Guard::diagnose(thread_, block, bin));
+      for (std::size_t i = 0; i < most; ++i) ASSERT_EQ(0, block[i]);
+    }
+  }
+}
+
+TEST_F(Sealed, FindsAnyByteThatIsWrittenAfterAFree) {
+  for (const hz::Bin bin : {hz::scan_bin(16), hz::scan_bin(32), hz::scan_bin(80), hz::scan_bin(1024)}) {
+    Guard::prepare(span_.address(), bin, false);
+    for (std::size_t i = 0; i < hz::bin_size(bin); ++i) {
+      unsigned char* const block = Block(bin, 2, 5);
+      ASSERT_TRUE(Free(block, bin));
+      block[i] ^= 0x80;
+      const bool in_seal = i >= hz::bin_size(bin) - Guard::kSealBytes;
+      const Fault expected = in_seal ? Fault::kOutOfBounds : Fault::kWriteAfterFree;
+      EXPECT_FALSE(Guard::on_alloc(block, bin, 5)) << i;
+      EXPECT_EQ(expected, Guard::fault_of_free(block, bin));
+      EXPECT_EQ(expected, Look(bin));
+      block[i] ^= 0x80;
+      EXPECT_EQ(Fault::kNone, Look(bin));
+    }
+  }
+}
+
+TEST_F(Sealed, FindsWhatWasWrittenBehindTheLastSlot) {
+  const hz::Bin bin = hz::scan_bin(20 * hz::kKiB);
+  Guard::prepare(span_.address(), bin, false);
+  unsigned char* const behind = Span() + hz::bin_slots(bin) * hz::bin_size(bin);
+  ASSERT_LT(behind, Span() + hz::kGranule);
+  *behind = 1;
+  EXPECT_EQ(Fault::kOutOfBounds, Look(bin));
+}
+
+TEST_F(Sealed, ABlockMayChangeItsSizeWhereItLies) {
+  const hz::Bin bin = hz::scan_bin(512);
+  Guard::prepare(span_.address(), bin, false);
+  unsigned char* const block = Block(bin, 0, 300);
+  std::memset(block, 7, 300);
+  for (const std::size_t size : {299, 301, 504, 280, 280, 497}) {
+    const std::size_t before = Guard::bytes(block, bin);
+    Guard::seal_again(block, bin, size);
+    EXPECT_EQ(size, Guard::bytes(block, bin));
+    EXPECT_EQ(Fault::kNone, Guard::diagnose(thread_, block, bin));
+    for (std::size_t i = before; i < size; ++i) ASSERT_EQ(0, block[i]);
+    for (std::size_t i = 0; i < 280; ++i) ASSERT_EQ(7, block[i]);
+  }
+}
+
+TEST_F(Sealed, NoSlotIsHandedOutTwiceOrFreedByTwo) {
+  const hz::Bin bin = hz::scan_bin(64);
+  Guard::prepare(span_.address(), bin, false);
+  unsigned char* const block = Block(bin, 3, 40);
+  EXPECT_FALSE(Guard::on_alloc(block, bin, 40));
+  EXPECT_EQ(Fault::kDoubleFree, Guard::fault_of_free(block, bin));
+  EXPECT_TRUE(Guard::may_free(thread_, block, bin));
+  EXPECT_FALSE(Guard::may_free(thread_, block, bin));  // the other one's
+  EXPECT_EQ(Fault::kNotAllocated, Guard::diagnose(thread_, At(bin, 9), bin));
+  EXPECT_EQ(Fault::kInterior, Guard::diagnose(thread_, block + 16, bin));
+}
+
+TEST_F(Sealed, ARunIsFencedToTheEndOfItsPage) {
+  for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 5000UL, hz::kGranule - 1}) {
+    Guard::seal_run(Span(), size, size % 3 != 0);
+    EXPECT_EQ(size, Guard::run_bytes(Span()));
+    EXPECT_EQ(size % 3 != 0, Guard::has_fence_below(Span()));
+    EXPECT_TRUE(Guard::is_run_sealed(Span()));
+    if (size % hz::os::page_bytes() == 0) continue;
+    Span()[size] ^= 1;
+    EXPECT_FALSE(Guard::is_run_sealed(Span()));
+    Span()[size] ^= 1;
+  }
+}
+
+}  // namespace
+}  // namespace hz_test
