@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "unit/region.hpp"
 
 namespace hz_test {
@@ -30,6 +32,10 @@ class Sealed : public ::testing::Test {
   bool Free(unsigned char* slot, hz::Bin bin) {
     if (!Guard::may_free(thread_, slot, bin)) return false;
     return Guard::on_free(thread_, slot, bin), true;
+  }
+  void FreeMuch(unsigned char* slot, hz::Bin bin) {
+    ASSERT_TRUE(Guard::may_free(thread_, slot, bin));
+    Guard::on_free_much(slot, bin);
   }
   Fault Look(hz::Bin bin) {
     Fault fault = Fault::kNone;
@@ -88,6 +94,46 @@ TEST_F(Sealed, FindsAnyByteThatIsWrittenAfterAFree) {
   }
 }
 
+// Of a slot that is not at hand a free clears what block and fence had, and an allocation looks at what they
+// will have; a look at all sees the rest.
+TEST_F(Sealed, MuchIsClearedAndProvedAsFarAsTheBlockReaches) {
+  constexpr std::size_t kFences[] = {0, 1, 7, 8, 63, 64, 65, 100, 500};
+  for (const std::size_t slot_size : {640UL, 1024UL, 4096UL, 10UL * 1024, 32UL * 1024}) {
+    const hz::Bin bin = hz::scan_bin(slot_size);
+    ASSERT_GT(bin, Guard::kLastAtHand);
+    const std::size_t most = slot_size - Guard::kSealBytes;
+    Guard::prepare(span_.address(), bin, false);
+    unsigned char* const block = At(bin, 1);
+    for (const std::size_t between : kFences) {
+      const std::size_t size = most - between, fence = std::min(between, Guard::kFence);
+      ASSERT_TRUE(Guard::on_alloc_much(block, bin, size));
+      EXPECT_EQ(size, Guard::bytes(block, bin));
+      std::memset(block, 0xFF, size);
+      EXPECT_EQ(Fault::kNone, Look(bin)) << slot_size << " " << between;
+      FreeMuch(block, bin);
+      for (std::size_t i = 0; i < most; ++i)
+        ASSERT_EQ(0, block[i]) << slot_size << " " << between << " " << i;
+      for (const std::size_t at : {std::size_t{0}, std::size_t{15}, size / 2, size - 1, size + fence - 1}) {
+        block[at] ^= 0x20;
+        EXPECT_FALSE(Guard::on_alloc_much(block, bin, size)) << slot_size << " " << between << " " << at;
+        EXPECT_EQ(Fault::kWriteAfterFree, Guard::fault_of_free(block, bin));
+        EXPECT_EQ(Fault::kWriteAfterFree, Look(bin));
+        block[at] ^= 0x20;
+      }
+      block[most] ^= 1;
+      EXPECT_FALSE(Guard::on_alloc_much(block, bin, size));
+      block[most] ^= 1;
+    }
+    // Nobody gets what was written where no block was.
+    block[most - 1] = 7;
+    ASSERT_TRUE(Guard::on_alloc_much(block, bin, 1));
+    FreeMuch(block, bin);
+    EXPECT_FALSE(Guard::on_alloc_much(block, bin, most));
+    EXPECT_EQ(Fault::kWriteAfterFree, Look(bin));
+    block[most - 1] = 0;
+  }
+}
+
 TEST_F(Sealed, FindsWhatWasWrittenBehindTheLastSlot) {
   const hz::Bin bin = hz::scan_bin(20 * hz::kKiB);
   Guard::prepare(span_.address(), bin, false);
@@ -98,18 +144,22 @@ TEST_F(Sealed, FindsWhatWasWrittenBehindTheLastSlot) {
 }
 
 TEST_F(Sealed, ABlockMayChangeItsSizeWhereItLies) {
-  const hz::Bin bin = hz::scan_bin(512);
+  const hz::Bin bin = hz::scan_bin(1024);
   Guard::prepare(span_.address(), bin, false);
-  unsigned char* const block = Block(bin, 0, 300);
-  std::memset(block, 7, 300);
-  for (const std::size_t size : {299, 301, 504, 280, 280, 497}) {
+  unsigned char* const block = At(bin, 0);
+  ASSERT_TRUE(Guard::on_alloc_much(block, bin, 600));
+  std::memset(block, 7, 600);
+  for (const std::size_t size : {599, 601, 1016, 560, 560, 1009, 570}) {
     const std::size_t before = Guard::bytes(block, bin);
     Guard::seal_again(block, bin, size);
     EXPECT_EQ(size, Guard::bytes(block, bin));
     EXPECT_EQ(Fault::kNone, Guard::diagnose(thread_, block, bin));
     for (std::size_t i = before; i < size; ++i) ASSERT_EQ(0, block[i]);
-    for (std::size_t i = 0; i < 280; ++i) ASSERT_EQ(7, block[i]);
+    for (std::size_t i = 0; i < 560; ++i) ASSERT_EQ(7, block[i]);
+    std::memset(block, 7, size);
   }
+  FreeMuch(block, bin);
+  for (std::size_t i = 0; i < 1016; ++i) ASSERT_EQ(0, block[i]) << i;
 }
 
 TEST_F(Sealed, NoSlotIsHandedOutTwiceOrFreedByTwo) {
