@@ -25,15 +25,19 @@ inline bool OnLibc() {
   return name != nullptr && std::strcmp(name, "libc") == 0;
 }
 
+// Whether the line seals its blocks: they have what was asked for and no more, in a class of its own choice,
+// and what is large lies between pages that nobody may touch.
+inline bool HasSeals() { return ExpectedLine() == "secure"; }
+
 // Whether the line keeps the state of each slot apart from it, and looks there at each free.
 inline bool ProvesEveryFree() {
-  return ExpectedLine() == "hz5" || ExpectedLine() == "hz6" || ExpectedLine() == "hz8";
+  return ExpectedLine() == "hz5" || ExpectedLine() == "hz6" || ExpectedLine() == "hz8" || HasSeals();
 }
 
 // Whether the line keeps nothing in free slots: then a write after free hurts nothing, and is not seen.
 inline bool KeepsNothingInSlots() {
   return ExpectedLine() == "hakozuna" || ExpectedLine() == "hz4" || ExpectedLine() == "hz7" ||
-         ProvesEveryFree();
+         (ProvesEveryFree() && !HasSeals());
 }
 
 // Whether the line sees a second free that does not follow the first only when the slots return to their

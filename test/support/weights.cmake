@@ -21,7 +21,7 @@ set(HZ_TEST_COSTS
   "^returns\\." 10
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
   "^fault\\..*(Shrinking|FailingCalls)" 8
-  "^(stress|lab|package\\.consumer|launcher)\\." 5
+  "^(hostile|stress|lab|package\\.consumer|launcher)\\." 5
   "^(contract\\.(LineContract|SourceLimit)|model|death|reject)" 4)
 
 set(HZ_TESTS_THAT_SLEEP "^returns\\.|EveryThreadLeavesAfterAPause")
