@@ -105,10 +105,11 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
     seal(slot, bin, size);
   }
-  // Of a live block: what was asked for.
+  // Of a live block: what was asked for. Never more than the slot has, whoever writes to the seal meanwhile.
   HZ_INLINE static std::size_t bytes(const void* slot, Bin bin) {
-    const std::uintptr_t end = end_of(slot, bin);
-    return end - address(slot) - static_cast<std::uint16_t>(seal_at(end) ^ key_of(end));
+    const std::uintptr_t end = end_of(slot, bin), all = end - address(slot);
+    const std::uint64_t between = static_cast<std::uint16_t>(seal_at(end) ^ key_of(end));
+    return HZ_LIKELY(between <= all) ? all - between : 0;
   }
 
   // The slot is this caller's from here on.
