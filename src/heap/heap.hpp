@@ -63,7 +63,9 @@ struct Heap {
   HZ_INLINE static void* at_hand(std::size_t size, std::size_t alignment) {
     const std::size_t room = kSealed ? align_up(size + kSeal, alignment) : size;
     const std::size_t last = (room < alignment ? alignment : room) - 1;
-    if (HZ_UNLIKELY(last >= (kSealed ? kMostAtHand : kMediumMax) || (kSealed && size == 0))) return nullptr;
+    if (HZ_UNLIKELY(last >= (kSealed ? kMostAtHand : kMediumMax))) return nullptr;
+    if (kSealed && HZ_UNLIKELY(size - 1 >= kMostAtHand - kSeal))
+      return nullptr;  // none, or the room overflows
     const Bin bin = classes.of(last / kMinAlign);
     return HZ_LIKELY((bin_size(bin) & (alignment - 1)) == 0) ? popped(bin, size) : nullptr;
   }
