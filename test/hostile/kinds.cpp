@@ -341,6 +341,10 @@ End ImpossibleProduct(std::size_t size) {
 End ImpossibleRealloc(std::size_t size) {
   return Opaque(std::realloc(Take(size), Opaque(SIZE_MAX - 7))) == nullptr ? End::kThwarted : End::kUnseen;
 }
+End ImpossibleAligned(std::size_t size) {
+  return Opaque(std::aligned_alloc(64, Opaque(SIZE_MAX - size / 8))) == nullptr ? End::kThwarted
+                                                                                : End::kUnseen;
+}
 End ReadOfNothing(std::size_t) {
   const volatile unsigned char* block = Take(0);
   if (block == nullptr) return End::kThwarted;
@@ -590,6 +594,7 @@ const Family kFamilies[] = {
     {"impossible", Impossible, 3, true, false, {THWARTED}, {THWARTED}},
     {"impossible_product", ImpossibleProduct, 3, false, false, {THWARTED}, {THWARTED}},
     {"impossible_realloc", ImpossibleRealloc, 3, false, false, {THWARTED}, {THWARTED}},
+    {"impossible_aligned", ImpossibleAligned, 3, false, false, {THWARTED}, {THWARTED}},
     {"read_of_nothing", ReadOfNothing, 3, true, false, {{"SEGV", "", ""}}, {ANY}},
     {"read_of_nothing_freed", ReadOfNothingFreed, 3, true, false, {{"SEGV", "", ""}}, {ANY}},
     {"write_to_nothing", WriteToNothing, 3, true, false, {{"SEGV", "", ""}}, {ANY}},
