@@ -291,7 +291,8 @@ struct Heap {
   static bool stays_sealed(void* block, std::size_t size) {
     const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
     if (bin - 1 >= kLastBin || size > bin_size(bin) - kSeal || size < bin_size(bin) / 2) return false;
-    return Guard::seal_again(block, bin, size), true;
+    if constexpr (kSealed) Guard::seal_again(block, bin, size);
+    return true;
   }
   HZ_INLINE static void* cleared(void* slot, [[maybe_unused]] std::size_t bytes) {
     if constexpr (kSealed) return slot;
@@ -402,7 +403,7 @@ struct Heap {
     Front::put(t.front, bin, block);
   }
   HZ_SLOW static void take_in_much(Thread& t, Bin bin, void* block) {
-    Guard::on_free_much(block, bin);
+    if constexpr (kSealed) Guard::on_free_much(block, bin);
     take_in_cleared(t, bin, block);
   }
   HZ_SLOW static void turned_away(Thread& t, Bin bin, void* block) {
