@@ -34,7 +34,8 @@ constexpr std::uintptr_t align_down(std::uintptr_t n, std::size_t alignment) { r
 
 constinit os::Lock lock;
 constinit Place* places = nullptr;
-constinit std::uint16_t ring[kPlaces] = {};  // the first `idle` from `head` on
+constinit std::uint16_t* ring = nullptr;  // of kPlaces; the first `idle` from `head` on
+constinit char* mapping_text = nullptr;   // of CodeMappings::kRoom
 constinit unsigned head = 0, idle = 0;
 constinit std::uint64_t chance = 0;
 
@@ -128,7 +129,6 @@ HZ_COLD void tell_mapping(const char* mapping, std::size_t length) {
 HZ_COLD void explain(std::uintptr_t at, std::uintptr_t code) {
   if (!GuardedPool::has(pointer(at))) return;
   static constinit os::Turn turn;
-  static constinit char room[os::CodeMappings::kRoom];
   const Place& place = nearest(at);
   const Use use = place.use.load(std::memory_order_relaxed);
   if (use == Use::kUnused) return;
@@ -138,7 +138,7 @@ HZ_COLD void explain(std::uintptr_t at, std::uintptr_t code) {
   if (was_freed) tell_stack("freed", place.freed);
   const os::Turn::Mine mine(turn);
   if (!mine.is()) return;
-  os::CodeMappings mappings(room);
+  os::CodeMappings mappings(mapping_text);
   std::size_t length = 0;
   while (const char* const mapping = mappings.next(length)) {
     if (is_of(mapping, length, place.allocated) || (was_freed && is_of(mapping, length, place.freed)))
@@ -172,7 +172,8 @@ HZ_COLD bool make_places(const char* line) {
     const Hold hold(lock);
     if (GuardedPool::is_on()) return true;
     const std::size_t page = os::page_bytes(), bytes = (2 * std::size_t{kPlaces} + 1) * page;
-    const std::size_t of_places = align_up(kPlaces * sizeof(Place), page);
+    constexpr std::size_t kOfRing = kPlaces * sizeof(Place), kOfText = kOfRing + kPlaces * sizeof *ring;
+    const std::size_t of_places = align_up(kOfText + os::CodeMappings::kRoom, page);
     void* const table = os::map(of_places, page);
     void* const at = table == nullptr ? nullptr : os::reserve(bytes, page);
     if (at == nullptr) {
@@ -181,6 +182,8 @@ HZ_COLD bool make_places(const char* line) {
     }
     os::forbid_huge_pages(table, of_places);
     places = static_cast<Place*>(table);
+    ring = static_cast<std::uint16_t*>(pointer(address(table) + kOfRing));
+    mapping_text = static_cast<char*>(pointer(address(table) + kOfText));
     for (unsigned i = 0; i < kPlaces; ++i) ::new (static_cast<void*>(&places[i])) Place;
     for (unsigned i = 0; i < kPlaces; ++i) ring[i] = static_cast<std::uint16_t>(i);
     idle = kPlaces;
@@ -277,7 +280,9 @@ bool GuardedPool::is_start(const void* at) {
   return place.block == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
 }
 
-GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
+GuardedPool::Finding GuardedPool::release(const void* block, bool& walking) {
+  Stack by;
+  by.walk(nullptr, walking);
   Place& place = nearest(address(block));
   Finding found;
   {
