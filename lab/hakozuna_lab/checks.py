@@ -69,10 +69,11 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS, three more of the longest, and the whole matrix of returns, which hakozuna and hz7 run (of the matrix the
-# others have one half or the other, and hz3 a sample), and SLOW_CHECKED. What the direct API shows of whole processes,
-# preload shows as well, and sanitizers watch it. A sample is a part of all. Lines that have all but one of their boxes
-# from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes back: it keeps it.
+# LONG_PROGRAMS, three more of the longest, and the whole matrix of returns, which hakozuna and hz7 run (of the matrix
+# the others have one half or the other, and hz3 a sample), and SLOW_CHECKED. What the direct API shows of whole
+# processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines that have all but one of
+# their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes back: it keeps
+# it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
 SHOWN_ELSEWHERE = r"|".join(
