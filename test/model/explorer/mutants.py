@@ -6,9 +6,7 @@
 # before the others and runs it; a mutant that no execution catches fails. Called by CTest with a sample, another one each
 # day, and by `hz endure` with all: a second or two of a processor each.
 #
-# Not counted, for no program can tell them from what is right: the exchange to `draining` as a sequentially consistent
-# store; adopting an inbox although something was adopted; an empty magazine's bit that stays. Not here yet: those of the
-# outbox's flag, of the fronts and of the purger's sleep, which have scenarios.
+# Which changes are none, because no program can tell them from what is right, doc/protocols.md says.
 import argparse
 import datetime
 import os
@@ -186,18 +184,128 @@ mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
        ("    if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;\n", ""))
 
 # --- revocation
-REVOKE = "heap/revoke.hpp"
+REVOKE, LINKED, ARRAYS = "heap/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
 mutant("revoke-without-first-barrier", REVOKE, "revoke",
        ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
 mutant("revoke-without-second-barrier", REVOKE, "revoke",
        ("    os::barrier_on_all_threads();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
         "    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists"))
 mutant("revoke-not-hidden", REVOKE, "revoke", ("    S::show(*local, S::empty);\n", ""))
+mutant("revoke-without-lock", REVOKE, "revoke", ("if (!hold.held || !t.hooked.peek())", "if (!t.hooked.peek())"))
 mutant("revoke-whatever-the-count", REVOKE, "revoke",
        ("if (slots.count != 0 && Front::accounts_for(front, bin, slots.count)) {", "if (slots.count != 0) {"))
+mutant("revoke-outbox-in-use", REVOKE, "revoke.outbox", ("if (!deferring) Reclaim", "if (deferring || true) Reclaim"))
+mutant("revoke-flag-before-barrier", REVOKE, "revoke.outbox",
+       ("    const bool deferring = t.deferring.peek_first();\n", ""),
+       ("    S::show(*local, S::empty);\n", "    const bool deferring = t.deferring.peek_first();\n    S::show(*local, S::empty);\n"))
+mutant("linked-pop-counts-last", LINKED, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    FreeSlot* slot", "    FreeSlot* slot"),
+       ("      t.room[apart(bin)].add(-1);\n      return nullptr;", "      return nullptr;"),
+       ("    t.heads[bin].put(slot->next);\n    return slot;", "    t.heads[bin].put(slot->next);\n    t.room[bin].add(1);\n    return slot;"))
+mutant("linked-unresolved-forgotten", LINKED, "revoke",
+       ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.room[bin].peek() == -1) {"))
+mutant("linked-unresolved-doubled", LINKED, "revoke",
+       ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.unresolved_bin != 0) {"))
+mutant("linked-count-alone", LINKED, "revoke", ("return t.heads[bin].peek() == nullptr &&\n           t.capacity", "return t.capacity"))
+mutant("arrays-pop-counts-last", ARRAYS, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    void** top", "    void** top"),
+       ("      undo(t, apart(bin), -1);\n      return nullptr;", "      return nullptr;"),
+       ("    t.tops[bin].put(top - 1);\n", "    t.tops[bin].put(top - 1);\n    t.room[bin].add(1);\n"))
+mutant("arrays-count-alone", ARRAYS, "revoke", ("return t.tops[bin].peek() == t.scratch + 1 &&\n           limit", "return limit"))
+mutant("arrays-put-forgotten", ARRAYS, "revoke", ("        if (top == t.scratch + 2) *first++ = t.scratch[1];\n", ""))
+mutant("arrays-unresolved-forgotten", ARRAYS, "revoke",
+       ("void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);\n        if", "void** first = base(t, bin);\n        if"))
+mutant("arrays-top-before-slot", ARRAYS, "revoke", ("    *top = slot;\n    // The slot before", "    // The slot before"),
+       ("    t.tops[bin].put(top + 1);\n", "    t.tops[bin].put(top + 1);\n    *top = slot;\n"))
+
+# --- the purger's sleep
+PURGER, THREAD = "heap/purger.hpp", "heap/thread.hpp"
+SLEEPS = "    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n    const bool barrier = os::barrier_on_all_threads();\n"
+mutant("sleep-without-barrier", PURGER, "purger.sleeps",
+       (SLEEPS, SLEEPS.replace("os::barrier_on_all_threads()", "true")))
+mutant("sleep-barrier-first", PURGER, "purger.sleeps",
+       (SLEEPS, "    const bool barrier = os::barrier_on_all_threads();\n    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n"))
+mutant("sleep-without-look", PURGER, "purger.sleeps", ("if (!barrier || !all_sleep())", "if (!barrier)"))
+mutant("sleep-looks-without-lock", PURGER, "purger.ends",
+       ("    const Hold list(S::global.threads_lock);\n    if (S::global.threads == nullptr) return false;",
+        "    if (S::global.threads == nullptr) return false;"))
+mutant("sleep-of-nobody", PURGER, "purger.ends", ("    if (S::global.threads == nullptr) return false;\n    for", "    for"))
+mutant("wake-forgotten", THREAD, "purger.sleeps", ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
+mutant("wake-before-back", THREAD, "purger.sleeps", ("    restore(t);\n    S::show(t, true);", "    wake_purger();\n    restore(t);\n    S::show(t, true);"),
+       ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
+mutant("wake-nobody", THREAD, "purger", ("      os::wake_one(reinterpret_cast<const std::uint32_t*>(&purger));", "      ;"))
+mutant("wake-without-word", THREAD, "purger", ("if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))\n", ""))
+
+# --- lives of threads
+RECLAIM, LIST_LOCK = "heap/reclaim.hpp", "    const Hold list(S::global.threads_lock);\n"
+mutant("birth-without-lock", THREAD, "lives.births",
+       ("    const Hold hold(g.threads_lock);\n    // Born already", "    // Born already"))
+mutant("birth-half-listed", THREAD, "lives.births", ("    if (g.threads != nullptr) g.threads->previous = &t;\n", ""))
+mutant("birth-state-of-two", THREAD, "lives.births", ("    if (t != nullptr) list = t->next;\n", ""))
+mutant("leave-without-lock", THREAD, "lives.heirs", (LIST_LOCK + "    delist(S::global, t);", "    delist(S::global, t);"))
+mutant("leave-half-delisted", THREAD, "lives.heirs", ("    if (t.next != nullptr) t.next->previous = t.previous;\n", ""))
+mutant("heirs-count-once", THREAD, "lives.heirs", ("    if (leave(*t)) {", "    leave(*t);\n    if (false) {"))
+mutant("exit-without-lock", THREAD, "lives.revoked",
+       ("      const Crossing crossing(*t);\n      t->local.set(nullptr);", "      t->local.set(nullptr);"))
+mutant("exit-keeps-outbox", RECLAIM, "lives.revoked",
+       ("    send(t, true);\n    empty(t, to_spans);", "    empty(t, to_spans);"))
+mutant("leftovers-without-lock", THREAD, "lives.adopted",
+       (LIST_LOCK + "    while (Thread* t = pop(S::global.orphans)) {", "    while (Thread* t = pop(S::global.orphans)) {"))
+
+# --- forks
+FORK, ALL_LOCKS = "heap/fork.hpp", "    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();\n"
+mutant("fork-without-threads", FORK, "fork.child", (ALL_LOCKS, ""))
+mutant("fork-list-last", FORK, "fork.parent", ("    S::global.threads_lock.lock();\n" + ALL_LOCKS, ALL_LOCKS + "    S::global.threads_lock.lock();\n"))
+mutant("fork-shared-first", FORK, "fork.parent", ("    S::shared.lock.lock();\n    S::purger_state", "    S::purger_state"),
+       ("    S::shelves.heaps.lock_all(&S::tls());\n", "    S::shelves.heaps.lock_all(&S::tls());\n    S::shared.lock.lock();\n"))
+mutant("fork-purger-stays", FORK, "fork.parent", ("    S::purger_state.lock.unlock();\n", ""))
+mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n", ""))
+mutant("fork-handlers-wait", FORK, "fork.parent", ("    S::tls().forking = true;\n", ""))
+mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
+mutant("child-leaves-none", FORK, "fork.child", ("    leave_others_behind(g);\n", ""))
+mutant("child-leaves-itself", FORK, "fork.child", ("      if (t != S::tls().heap) leave_behind(g, *t);", "      leave_behind(g, *t);"))
+mutant("unseen-list-locked", FORK, "fork.unseen", ("    g.threads_lock.reset();\n", ""))
+mutant("unseen-own-locked", FORK, "fork.unseen", ("const bool held = t->lock.reset();", "const bool held = false;"))
+mutant("unseen-not-noticed", FORK, "fork.unseen", ("    cut_off();\n", ""))
+
+# --- guarded pages
+GUARDED = "heap/guarded.cpp"
+FORBIDS = "  os::forbid(pointer(page_of(place)), state.page);  // else what comes late is not seen\n"
+PUT_INTO_RING = "  ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(&place - places);\n"
+mutant("guarded-free-without-lock", GUARDED, "guarded.twice", ("    const Hold hold(lock);\n    found = look(block);", "    found = look(block);"))
+mutant("guarded-look-before-lock", GUARDED, "guarded.twice",
+       ("    const Hold hold(lock);\n    found = look(block);", "    found = look(block);\n    const Hold hold(lock);"))
+mutant("guarded-stays-live", GUARDED, "guarded.twice",
+       ("    place.use.store(Use::kFreed, std::memory_order_release);  // pairs with look()\n", ""))
+mutant("guarded-reads-forbidden", GUARDED, "guarded.twice", (FORBIDS, ""),
+       ("  found.at = overwritten(place);", FORBIDS + "  found.at = overwritten(place);"))
+mutant("guarded-ring-without-lock", GUARDED, "guarded.twice", (FORBIDS + "  const Hold hold(lock);\n", FORBIDS))
+mutant("guarded-forbids-late", GUARDED, "guarded.again",
+       (FORBIDS + "  const Hold hold(lock);\n" + PUT_INTO_RING, "  lock.lock();\n" + PUT_INTO_RING + "  lock.unlock();\n" + FORBIDS))
+mutant("guarded-take-without-lock", GUARDED, "guarded.take",
+       ("    const Hold hold(lock);\n    if (idle == 0) return nullptr;", "    if (idle == 0) return nullptr;"))
+mutant("guarded-place-of-two", GUARDED, "guarded.take", ("    --idle;\n", ""))
+SHOWS = "  place->use.store(Use::kLive, std::memory_order_release);\n"
+mutant("guarded-shown-first", GUARDED, "guarded.asked", (SHOWS, ""), ("  place->block.set(block);\n", SHOWS + "  place->block.set(block);\n"))
+weaker("guarded-shown-relaxed", GUARDED, "guarded.asked", "place->use.store(Use::kLive, ", "release")
+weaker("guarded-look-relaxed", GUARDED, "guarded.asked", "const Use use = place.use.load(", "acquire")
+mutant("guarded-begins-without-lock", GUARDED, "guarded.begins",
+       ("    const Hold hold(lock);\n    if (GuardedPool::is_on()) return true;", "    if (GuardedPool::is_on()) return true;"))
+weaker("guarded-every-relaxed", GUARDED, "guarded.begins", "state.every.store(every, ", "release", ");  // pairs with every()\n  return true;")
+weaker("guarded-every-look-relaxed", "heap/guarded.hpp", "guarded.begins", "return state.every.load(", "acquire")
+
+# --- quotas
+QUOTAS = "heap/quotas.hpp"
+mutant("quota-shown-half", QUOTAS, "quotas.looked", ("t.quota.set_last(quota);", "t.quota.set(quota);"))
+mutant("quota-end-keeps-slots", QUOTAS, "quotas.begin",
+       ("      while (t.quota.peek() != nullptr && Reclaim<Line>::drain_quota(t, bin, false)) continue;\n", ""))
+mutant("quota-given-up-with-slots", RECLAIM, "quotas.begin",
+       ("      while (t.quota.peek() != nullptr && drain_quota(t, bin, to_spans)) continue;\n", ""))
+mutant("quota-not-restored", THREAD, "quotas.revoked",
+       ("    if (t.quota.peek() != nullptr) Line::Front::reconcile(t.quota.peek()->front);\n", ""))
+mutant("quota-of-other-front", REVOKE, "quotas.revoked",
+       ("put_back_detached(t, quota->front, bin, lists_of_quota[bin])", "put_back_detached(t, t.front, bin, lists_of_quota[bin])"))
 
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
-           "heaps": "bias", "revoke": "revocation"}
+           "heaps": "bias", "revoke": "revocation", "purger": "revocation", "lives": "lives", "fork": "lives", "guarded": "guarded", "quotas": "quotas"}
 
 
 def caught(compiler, runtime, name, header, scenario, pairs):
@@ -213,7 +321,8 @@ def caught(compiler, runtime, name, header, scenario, pairs):
         changed.write_text(text, encoding="utf-8")
         source = HERE / f"{SOURCES.get(scenario.split('.')[0], 'exchanges')}.cpp"
         program = Path(folder) / "explorer"
-        flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w"]
+        flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w",
+                 f'-DHZ_EXPLORE="{scenario}"']
         include = [f"-I{folder}", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{HERE}"]
         objects = Path(folder) / "scenario.o"
         for command in ([*compiler, *flags, *include, "-c", str(source), "-o", str(objects)],
