@@ -39,10 +39,20 @@
 #include <unordered_map>
 #include <vector>
 
+#include "os/lock.hpp"
 #include "os/os.hpp"
 
 // Of the program: what is static lies between.
 extern "C" char __data_start, _end;
+
+// Which of the mutants that were compiled into the headers is switched on: see mutants.py.
+int hz_mutant = 0;
+// In the place of a lock that is not taken: each time another one.
+hz::os::Lock& hz_unlocked(hz::os::Lock& lock, bool is) {
+  static hz::os::Lock others[256];
+  static unsigned last = 0;
+  return is ? others[last = (last + 1) % 256] : lock;
+}
 
 namespace hz_test::explorer {
 namespace {
@@ -738,6 +748,7 @@ int main(int count, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   arena = static_cast<char*>(std::aligned_alloc(1 << 20, kRoom));
   std::memset(arena, 0, kRoom);
+  hz_mutant = static_cast<int>(number_from("HZ_MUTANT", 0));
   unsigned ran = 0;
   for (const Scenario* s = scenarios; s != nullptr; s = s->next) {
     bool wanted = count == 1;

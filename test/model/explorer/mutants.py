@@ -3,13 +3,15 @@
 # mutants.py --runtime LIBRARY [--sample N | --all | NAME...]: whether the explorer finds what is wrong with headers that are:
 # each mutant is one change of a header (an order weakened, a fence taken away, two stores swapped, a second look dropped),
 # and names the scenario that catches it. A change must apply exactly once. Compiles the scenario with the changed header
-# before the others and runs it; a mutant that no execution catches fails. Called by CTest with a sample, another one each
-# day, and by `hz endure` with all: a second or two of a processor each.
+# before the others and runs it; a mutant that no execution catches fails. Those that are changes of whole statements are
+# compiled together, and switched on one by one (HZ_MUTANT). Called by CTest with a sample, another one each day, and by
+# `hz endure` with all: a second or two of a processor for each that is compiled alone, a tenth of that for the others.
 #
 # Which changes are none, because no program can tell them from what is right, doc/protocols.md says.
 import argparse
 import datetime
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-RELAXED = "std::memory_order_relaxed"
+# In explorer.cpp.
+SWITCHES = "namespace hz::os { class Lock; }\nextern int hz_mutant;\nhz::os::Lock& hz_unlocked(hz::os::Lock&, bool);\n"
 
 # name, header, the scenario that catches it, and pairs of what stands there and what is put in its place
 MUTANTS = []
@@ -308,34 +311,120 @@ SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", 
            "heaps": "bias", "revoke": "revocation", "purger": "revocation", "lives": "lives", "fork": "lives", "guarded": "guarded", "quotas": "quotas"}
 
 
-def caught(compiler, runtime, name, header, scenario, pairs):
-    """What the explorer says of it; and whether it failed as it should."""
-    text = (ROOT / "src" / header).read_text(encoding="utf-8")
-    for old, new in pairs:
-        if text.count(old) != 1:
-            return f"applies {text.count(old)} times: {old}", False
-        text = text.replace(old, new)
-    with tempfile.TemporaryDirectory() as folder:
-        changed = Path(folder) / header
-        changed.parent.mkdir(parents=True)
-        changed.write_text(text, encoding="utf-8")
-        source = HERE / f"{SOURCES.get(scenario.split('.')[0], 'exchanges')}.cpp"
-        program = Path(folder) / "explorer"
-        flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w",
-                 f'-DHZ_EXPLORE="{scenario}"']
-        include = [f"-I{folder}", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{HERE}"]
-        objects = Path(folder) / "scenario.o"
-        for command in ([*compiler, *flags, *include, "-c", str(source), "-o", str(objects)],
-                        [*compiler, str(objects), str(runtime), "-o", str(program)]):
-            made = subprocess.run(command, capture_output=True, text=True, check=False)
-            if made.returncode != 0:
-                return made.stderr[:600], False
-        try:
-            done = subprocess.run([str(program), scenario], capture_output=True, text=True, check=False, timeout=300)
-        except subprocess.TimeoutExpired:
-            return "it does not end", False
-        failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-        return failed[0] if failed else f"exit code {done.returncode}", bool(failed) and done.returncode == 1
+# A lock that is held from here on.
+HOLDS = re.compile(r"(const (?:os::)?(?:Guarded|Hold) \w+\()([\w.:>-]+)(\);\n\s*)")
+# A declaration, which cannot stand in a branch; and what may stand before a statement.
+DECLARES = re.compile(r"\s*(?!return|else|delete|if|for|while)(const |auto |[\w:<>]+[&*]? [\w\[\]]+( = |\(|\{|;))")
+BEFORE = re.compile(r"(^|[;{}]|//[^\n]*)\s*$")
+
+
+def condition(text):
+    """What stands before a condition, the condition, and what is behind it; None if the text does not begin with one."""
+    begins, depth = re.match(r"\s*(if|while) (?=\()", text), 0
+    for at in range(begins.end() if begins else len(text), len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return text[: begins.end()], text[begins.end() : at + 1], text[at + 1 :]
+    return None
+
+
+def switched(text, old, new, number):
+    """Both of a change, of which the mutant's number chooses one; None if it is none of statements, conditions or locks."""
+    conditions = condition(old), condition(new)
+    if None not in conditions and conditions[0][0::2] == conditions[1][0::2]:
+        (before, was, behind), becomes = conditions[0], conditions[1][1]
+        return f"{before}(hz_mutant == {number} ? {becomes} : {was}){behind}"
+    if (held := HOLDS.search(old)) and (old.replace(held[0], "")).split() == new.split():
+        return old.replace(held[0], f"{held[1]}hz_unlocked({held[2]}, hz_mutant == {number}){held[3]}")
+    if text.count(old) != 1 or not BEFORE.search(text[: text.index(old)]):
+        return None
+    for part in (old, new):
+        bare = re.sub(r"//[^\n]*", "", part)
+        if any(bare.count(a) != bare.count(b) for a, b in ("()", "{}")) or any(map(DECLARES.match, bare.split("\n"))):
+            return None
+        if bare.strip() and bare.strip()[-1] not in ";}":
+            return None
+    return f"if (hz_mutant == {number}) {{\n{new}\n}} else {{\n{old}\n}}\n"
+
+
+def groups(mutants):
+    """Those that one program can be made of: each of them is switched on by its number, from 1. The others are alone."""
+    made = []
+    for one in mutants:
+        _, header, scenario, pairs = one
+        text = (ROOT / "src" / header).read_text(encoding="utf-8")
+        places = [(header, text.find(old), text.find(old) + len(old)) for old, _ in pairs]
+        mine, alone = None, any(switched(text, old, new, 1) is None for old, new in pairs)
+        if not alone:
+            for group in made:
+                apart = all(a[0] != b[0] or a[2] <= b[1] or b[2] <= a[1] for a in places for b in group["places"])
+                if group["source"] == source_of(scenario) and apart and not group["alone"]:
+                    mine = group
+                    break
+        if mine is None:
+            mine = {"source": source_of(scenario), "mutants": [], "places": [], "alone": alone}
+            made.append(mine)
+        mine["mutants"].append(one)
+        mine["places"] += places
+    return made
+
+
+def source_of(scenario):
+    return f"{SOURCES.get(scenario.split('.')[0], 'exchanges')}.cpp"
+
+
+def build(compiler, runtime, folder, group):
+    """The explorer with the headers of a group; what is wrong, if it cannot be built."""
+    texts, scenarios = {}, {scenario for _, _, scenario, _ in group["mutants"]}
+    for number, (_, header, _, pairs) in enumerate(group["mutants"], 1):
+        text = texts.get(header) or (ROOT / "src" / header).read_text(encoding="utf-8")
+        for old, new in pairs:
+            if text.count(old) != 1:
+                return f"applies {text.count(old)} times: {old}"
+            if not group["alone"]:
+                new = switched(text, old, new, number)
+            text = text.replace(old, new)
+        texts[header] = text
+    for header, text in texts.items():
+        changed = folder / header
+        changed.parent.mkdir(parents=True, exist_ok=True)
+        changed.write_text(SWITCHES + text, encoding="utf-8")
+    only = scenarios.pop() if len(scenarios) == 1 else ""
+    flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w", f'-DHZ_EXPLORE="{only}"']
+    include = [f"-I{folder}", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{HERE}"]
+    scenario = folder / "scenario.o"
+    for command in ([*compiler, *flags, *include, "-c", str(HERE / group["source"]), "-o", str(scenario)],
+                    [*compiler, str(scenario), str(runtime), "-o", str(folder / "explorer")]):
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            return made.stderr[:600]
+    return None
+
+
+def explored(folder, scenario, number, **bounds):
+    """What the explorer says, and its exit code."""
+    try:
+        done = subprocess.run([folder / "explorer", scenario], capture_output=True, text=True, check=False, timeout=300,
+                              env={**os.environ, "HZ_MUTANT": str(number), **bounds})
+    except subprocess.TimeoutExpired:
+        return "it does not end", 0
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    return failed[0] if failed else f"exit code {done.returncode}", done.returncode
+
+
+def tried(compiler, runtime, group):
+    """Of each mutant of a group its name, what the explorer says of it, and whether it failed as it should."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wrong = build(compiler, runtime, folder, group)
+        if wrong is None and not group["alone"]:
+            # With no mutant switched on it is the program as it is.
+            for scenario in sorted({one[2] for one in group["mutants"]}):
+                said, code = explored(folder, scenario, 0, HZ_EXPLORE_EXECUTIONS="50", HZ_EXPLORE_RANDOM="5")
+                wrong = wrong or (f"{scenario}, without a mutant: {said}" if code != 0 else None)
+        for number, (mutant_name, _, scenario, _) in enumerate(group["mutants"], 1):
+            said, code = (wrong, 0) if wrong is not None else explored(folder, scenario, number)
+            yield mutant_name, said, code == 1 and said.startswith("FAILED")
 
 
 def chosen(options):
@@ -361,11 +450,11 @@ def main():
     assert len({one[0] for one in MUTANTS}) == len(MUTANTS)
     survivors = []
     some = chosen(options)
-    for name, header, scenario, pairs in some:
-        said, right = caught(options.compiler, options.runtime, name, header, scenario, pairs)
-        print(f"{name:32} {'caught by ' + said.removeprefix('FAILED ') if right else 'NOT CAUGHT: ' + said}", flush=True)
-        if not right:
-            survivors.append(name)
+    for group in groups(some):
+        for name, said, right in tried(options.compiler, options.runtime, group):
+            print(f"{name:32} {'caught by ' + said.removeprefix('FAILED ') if right else 'NOT CAUGHT: ' + said}", flush=True)
+            if not right:
+                survivors.append(name)
     print(f"{len(some) - len(survivors)} of {len(some)} mutants were caught, of {len(MUTANTS)} that there are")
     if survivors:
         sys.exit("not caught: " + " ".join(survivors))
