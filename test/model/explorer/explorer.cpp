@@ -452,7 +452,7 @@ void run(const Scenario& s) {
   scenario = s.name;
   accesses.clear();
   shared.clear();
-  const unsigned most = number_from("HZ_EXPLORE_EXECUTIONS", 1000);
+  const unsigned most = number_from("HZ_EXPLORE_EXECUTIONS", 1000) / s.share;
   unsigned orders = 0;
   bool complete = false;
   unsigned allowed = 0;
@@ -461,7 +461,7 @@ void run(const Scenario& s) {
     if (!complete) break;
   }
   random_choices = true;
-  const unsigned chance = number_from("HZ_EXPLORE_RANDOM", 200);
+  const unsigned chance = (number_from("HZ_EXPLORE_RANDOM", 200) + s.share - 1) / s.share;
   const unsigned first = number_from("HZ_TEST_SEED", 1);
   for (unsigned i = 0; i < chance; ++i) {
     random_state = seed = first + i;

@@ -59,13 +59,17 @@ void may_be_cut_off();
 void go_on_in_a_child();
 
 // Each scenario stands in one of these, at namespace scope. Those whose names do not begin with HZ_EXPLORE
-// are not compiled: a mutant needs one of them.
+// are not compiled: a mutant needs one of them. Of one whose executions are long, a share is run.
 struct Scenario {
   __attribute__((always_inline)) Scenario(const char* its_name, void (*its_run)(Execution&))
-      : name(its_name) {
+      : Scenario(its_name, 1, its_run) {}
+  __attribute__((always_inline))
+  Scenario(const char* its_name, unsigned its_share, void (*its_run)(Execution&))
+      : name(its_name), share(its_share) {
     if (__builtin_strncmp(its_name, HZ_EXPLORE, sizeof(HZ_EXPLORE) - 1) == 0) enlist(its_run);
   }
   const char* name;
+  unsigned share;  // one in so many
   void (*run)(Execution&) = nullptr;
   Scenario* next = nullptr;
 

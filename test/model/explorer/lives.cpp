@@ -119,8 +119,11 @@ struct Lives {
   void* slots[3];
 };
 
+// Who ends looks through the bins of all classes.
+constexpr unsigned kShare = 4;
+
 // What is sent to an owner whose last thread ends is found by who asks on behalf of owners without threads.
-const Scenario sent("lives.sent", [](Execution& e) {
+const Scenario sent("lives.sent", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   lives.born(1);
@@ -139,7 +142,7 @@ const Scenario sent("lives.sent", [](Execution& e) {
 });
 
 // Heirs that leave together: what they leave returns to its spans, for nobody would come for it.
-const Scenario heirs("lives.heirs", [](Execution& e) {
+const Scenario heirs("lives.heirs", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   for (unsigned i = 0; i < 3; ++i) lives.born(i);  // owners 0, 1, 0
   e.thread([&lives] {
@@ -159,7 +162,7 @@ const Scenario heirs("lives.heirs", [](Execution& e) {
 });
 
 // One ends while two are born: no state is two threads', and who takes the owner over may find what was left.
-const Scenario births("lives.births", [](Execution& e) {
+const Scenario births("lives.births", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   e.thread([&lives] {
@@ -183,7 +186,7 @@ const Scenario births("lives.births", [](Execution& e) {
 });
 
 // The cache of a thread is taken back while it ends.
-const Scenario ends("lives.revoked", [](Execution& e) {
+const Scenario ends("lives.revoked", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   lives.born(1);
@@ -205,7 +208,7 @@ const Scenario ends("lives.revoked", [](Execution& e) {
 });
 
 // What a fork left behind is adopted by one, with all that it holds.
-const Scenario adopted("lives.adopted", [](Execution& e) {
+const Scenario adopted("lives.adopted", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   S::as = 0;
@@ -254,7 +257,7 @@ void use_all(Lives& lives) {
 }
 
 // Nobody waits for ever, and nobody is at a boundary meanwhile.
-const Scenario parent("fork.parent", [](Execution& e) {
+const Scenario parent("fork.parent", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   others(e, lives);
@@ -268,7 +271,7 @@ const Scenario parent("fork.parent", [](Execution& e) {
 });
 
 // No lock is held by nobody, and what the others held is found.
-const Scenario child("fork.child", [](Execution& e) {
+const Scenario child("fork.child", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   lives.born(2);
@@ -285,7 +288,7 @@ const Scenario child("fork.child", [](Execution& e) {
 });
 
 // A child that no hook was called for finds it out, wherever the one was that took its cache back.
-const Scenario unseen("fork.unseen", [](Execution& e) {
+const Scenario unseen("fork.unseen", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
   lives.born(0);
   lives.born(1);

@@ -402,29 +402,41 @@ def build(compiler, runtime, folder, group):
 
 
 def explored(folder, scenario, number, **bounds):
-    """What the explorer says, and its exit code."""
+    """What the explorer says first of a failure, its exit code, and the seed, if it was a random execution that failed."""
     try:
         done = subprocess.run([folder / "explorer", scenario], capture_output=True, text=True, check=False, timeout=300,
                               env={**os.environ, "HZ_MUTANT": str(number), **bounds})
     except subprocess.TimeoutExpired:
-        return "it does not end", 0
+        return "it does not end", 0, None
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-    return failed[0] if failed else f"exit code {done.returncode}", done.returncode
+    seed = re.search(r"^HZ_EXPLORE_EXECUTIONS=0 HZ_EXPLORE_RANDOM=1 HZ_TEST_SEED=(\d+) ", done.stdout, re.MULTILINE)
+    return failed[0] if failed else f"exit code {done.returncode}", done.returncode, seed and seed[1]
+
+
+def by_chance(folder, scenario, number):
+    """Whether random executions alone find it, and their seed finds the same one again; None if they do not find it."""
+    said, _, seed = explored(folder, scenario, number, HZ_EXPLORE_EXECUTIONS="0", HZ_EXPLORE_RANDOM="100")
+    if seed is None:
+        return None
+    return said == explored(folder, scenario, number, HZ_EXPLORE_EXECUTIONS="0", HZ_EXPLORE_RANDOM="1", HZ_TEST_SEED=seed)[0]
 
 
 def tried(compiler, runtime, group):
-    """Of each mutant of a group its name, what the explorer says of it, and whether it failed as it should."""
+    """Of each mutant of a group its name, what the explorer says of it, whether it failed as it should, and by chance, too."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wrong = build(compiler, runtime, folder, group)
         if wrong is None and not group["alone"]:
             # With no mutant switched on it is the program as it is.
             for scenario in sorted({one[2] for one in group["mutants"]}):
-                said, code = explored(folder, scenario, 0, HZ_EXPLORE_EXECUTIONS="50", HZ_EXPLORE_RANDOM="5")
+                said, code, _ = explored(folder, scenario, 0, HZ_EXPLORE_EXECUTIONS="50", HZ_EXPLORE_RANDOM="5")
                 wrong = wrong or (f"{scenario}, without a mutant: {said}" if code != 0 else None)
         for number, (mutant_name, _, scenario, _) in enumerate(group["mutants"], 1):
-            said, code = (wrong, 0) if wrong is not None else explored(folder, scenario, number)
-            yield mutant_name, said, code == 1 and said.startswith("FAILED")
+            said, code, _ = (wrong, 0, None) if wrong is not None else explored(folder, scenario, number)
+            right, again = code == 1 and said.startswith("FAILED"), None
+            if right and (again := by_chance(folder, scenario, number)) is False:
+                said, right = "the seed of a random execution does not bring it back", False
+            yield mutant_name, said, right, again is True
 
 
 def chosen(options):
@@ -448,14 +460,16 @@ def main():
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
     assert len({one[0] for one in MUTANTS}) == len(MUTANTS)
-    survivors = []
+    survivors, at_random = [], 0
     some = chosen(options)
     for group in groups(some):
-        for name, said, right in tried(options.compiler, options.runtime, group):
+        for name, said, right, chance in tried(options.compiler, options.runtime, group):
+            at_random += chance
             print(f"{name:32} {'caught by ' + said.removeprefix('FAILED ') if right else 'NOT CAUGHT: ' + said}", flush=True)
             if not right:
                 survivors.append(name)
-    print(f"{len(some) - len(survivors)} of {len(some)} mutants were caught, of {len(MUTANTS)} that there are")
+    print(f"{len(some) - len(survivors)} of {len(some)} mutants were caught, of {len(MUTANTS)} that there are; "
+          f"{at_random} also at random, and again by their seeds")
     if survivors:
         sys.exit("not caught: " + " ".join(survivors))
 

@@ -114,6 +114,8 @@ struct Samples {
   void* slots[3];
 };
 constexpr std::uint64_t kRare = std::uint64_t{1} << 40;
+// Who ends a quota, or takes bins back, looks through all classes.
+constexpr unsigned kShare = 4;
 
 void use(Samples& it) {
   it.free(it.slots[0]);
@@ -125,7 +127,7 @@ void use(Samples& it) {
 }
 
 // A slot is in one of both fronts, whatever the rate is meanwhile.
-const Scenario begins("quotas.begin", [](Execution& e) {
+const Scenario begins("quotas.begin", kShare, [](Execution& e) {
   auto& it = e.make_of<Samples>();
   e.thread([&it] { use(it); });
   e.thread([] {
@@ -137,7 +139,7 @@ const Scenario begins("quotas.begin", [](Execution& e) {
 });
 
 // Both fronts of a thread are taken back while it begins to keep a quota, and while it has one.
-const Scenario revoked("quotas.revoked", [](Execution& e) {
+const Scenario revoked("quotas.revoked", kShare, [](Execution& e) {
   auto& it = e.make_of<Samples>();
   set_rate(kRare);
   e.thread([&it] { use(it); });
@@ -149,7 +151,7 @@ const Scenario revoked("quotas.revoked", [](Execution& e) {
 });
 
 // The purger looks at a quota without the thread's lock: it is whole when it is seen.
-const Scenario looked("quotas.looked", [](Execution& e) {
+const Scenario looked("quotas.looked", kShare, [](Execution& e) {
   auto& it = e.make_of<Samples>();
   set_rate(kRare);
   e.thread([&it] {
