@@ -210,14 +210,15 @@ const Scenario ends("lives.revoked", kShare, [](Execution& e) {
 // What a fork left behind is adopted by one, with all that it holds.
 const Scenario adopted("lives.adopted", kShare, [](Execution& e) {
   auto& lives = e.make_of<Lives>();
-  lives.born(0);
-  S::as = 0;
+  lives.born(3);
+  S::as = 3;
   lives.free(lives.slots[0]);
-  Forks::leave_behind(S::global, *S::locals[0].heap);
-  for (unsigned i = 1; i < 3; ++i) e.thread([&lives] { lives.allocate(); });
+  Forks::leave_behind(S::global, *S::tls().heap);
+  for (unsigned i = 0; i < 2; ++i) e.thread([&lives] { lives.allocate(); });
   e.thread([] { Threads::collect_leftovers(); });
-  e.finally([] {
+  e.finally([&lives] {
     Lives::check_list();
+    for (S::as = 0; S::as < 2; ++S::as) lives.allocate();
     expect(outside() == 3, "what an orphan held was lost");
   });
 });
