@@ -94,6 +94,13 @@ struct Samples {
     if (slot != nullptr) taken(slot);
     check();
   }
+  // As one for another class.
+  void cross() {
+    const S::Crossing crossing(t);
+    whole();
+    Quotas::counts(t);
+    check();
+  }
   void whole() {
     if (t.revoked.peek()) Threads::reattach(t);
   }
@@ -117,13 +124,15 @@ constexpr std::uint64_t kRare = std::uint64_t{1} << 40;
 // Who ends a quota, or takes bins back, looks through all classes.
 constexpr unsigned kShare = 4;
 
+// What the front has becomes a quota of two at the first allocation, and one of them stays.
 void use(Samples& it) {
   it.free(it.slots[0]);
   it.free(it.slots[1]);
   it.allocate();
+  it.cross();
+  it.allocate();
   it.free(it.slots[2]);
-  it.allocate();
-  it.allocate();
+  it.cross();
 }
 
 // A slot is in one of both fronts, whatever the rate is meanwhile.
