@@ -114,6 +114,7 @@ struct Samples {
   void end() {
     Threads::restore(t);
     hz::Reclaim<Sampled>::give_up(t, true);
+    hz::TransferCache<Sampled>::flush_all(t);
     expect(outside() == 3, "a slot was lost");
   }
 
