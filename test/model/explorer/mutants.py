@@ -216,8 +216,6 @@ mutant("arrays-count-alone", ARRAYS, "revoke", ("return t.tops[bin].peek() == t.
 mutant("arrays-put-forgotten", ARRAYS, "revoke", ("        if (top == t.scratch + 2) *first++ = t.scratch[1];\n", ""))
 mutant("arrays-unresolved-forgotten", ARRAYS, "revoke",
        ("void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);\n        if", "void** first = base(t, bin);\n        if"))
-mutant("arrays-top-before-slot", ARRAYS, "revoke", ("    *top = slot;\n    // The slot before", "    // The slot before"),
-       ("    t.tops[bin].put(top + 1);\n", "    t.tops[bin].put(top + 1);\n    *top = slot;\n"))
 
 # --- the purger's sleep
 PURGER, THREAD = "heap/purger.hpp", "heap/thread.hpp"
