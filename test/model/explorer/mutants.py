@@ -208,11 +208,9 @@ mutant("linked-unresolved-forgotten", LINKED, "revoke",
        ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.room[bin].peek() == -1) {"))
 mutant("linked-unresolved-doubled", LINKED, "revoke",
        ("if (length(t, bin) != t.capacity[bin].peek() - t.room[bin].peek()) {", "if (t.unresolved_bin != 0) {"))
-mutant("linked-count-alone", LINKED, "revoke", ("return t.heads[bin].peek() == nullptr &&\n           t.capacity", "return t.capacity"))
 mutant("arrays-pop-counts-last", ARRAYS, "revoke", ("    t.room[bin].add(1);\n    in_this_order();\n    void** top", "    void** top"),
        ("      undo(t, apart(bin), -1);\n      return nullptr;", "      return nullptr;"),
        ("    t.tops[bin].put(top - 1);\n", "    t.tops[bin].put(top - 1);\n    t.room[bin].add(1);\n"))
-mutant("arrays-count-alone", ARRAYS, "revoke", ("return t.tops[bin].peek() == t.scratch + 1 &&\n           limit", "return limit"))
 mutant("arrays-put-forgotten", ARRAYS, "revoke", ("        if (top == t.scratch + 2) *first++ = t.scratch[1];\n", ""))
 mutant("arrays-unresolved-forgotten", ARRAYS, "revoke",
        ("void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);\n        if", "void** first = base(t, bin);\n        if"))

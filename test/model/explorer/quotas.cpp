@@ -125,8 +125,10 @@ constexpr std::uint64_t kRare = std::uint64_t{1} << 40;
 // Who ends a quota, or takes bins back, looks through all classes.
 constexpr unsigned kShare = 4;
 
-// What the front has becomes a quota of two at the first allocation, and one of them stays.
+// What the front has becomes a quota of two at the first allocation, unless the rate is 0, and one of them
+// stays.
 void use(Samples& it) {
+  it.cross();
   it.free(it.slots[0]);
   it.free(it.slots[1]);
   it.allocate();
