@@ -4,6 +4,7 @@
 #include "heap/guarded.hpp"
 
 #include "base/compiler.hpp"
+#include "base/plain_word.hpp"
 #include "base/units.hpp"
 #include "box/guard/report.hpp"
 #include "heap/heap_profile.hpp"
@@ -22,9 +23,10 @@ enum class Use : std::uint8_t { kUnused, kLive, kFreed };
 
 struct Place {
   std::atomic<Use> use{Use::kUnused};
-  std::uint32_t bin = 0;
-  std::uintptr_t block = 0;
-  std::size_t size = 0;
+  // Whose place it is writes them, and who frees what it had before may read them.
+  OwnerWord<std::uint32_t> bin;
+  OwnerWord<std::uintptr_t> block;
+  OwnerWord<std::size_t> size;
   Stack allocated, freed;
 };
 
@@ -63,10 +65,9 @@ unsigned char filler(std::uintptr_t at) { return static_cast<unsigned char>(0xA7
 
 template <class Each>
 void each_beside(const Place& place, Each each) {
-  const std::uintptr_t from = page_of(place), to = from + page(), end = place.block + place.size;
-  for (std::uintptr_t at = place.block - from < kLooked ? from : place.block - kLooked; at < place.block;
-       ++at)
-    each(at);
+  const std::uintptr_t from = page_of(place), to = from + page();
+  const std::uintptr_t block = place.block.peek(), end = block + place.size.peek();
+  for (std::uintptr_t at = block - from < kLooked ? from : block - kLooked; at < block; ++at) each(at);
   for (std::uintptr_t at = end; at < to && at < end + kLooked; ++at) each(at);
 }
 void fill(const Place& place) {
@@ -84,15 +85,16 @@ std::uintptr_t overwritten(const Place& place) {
 // --- what is told
 
 HZ_COLD void tell_block(const Place& place, std::uintptr_t at, bool live, std::uintptr_t code) {
+  const std::uintptr_t block = place.block.peek(), end = block + place.size.peek();
   os::Message message;
-  message.text("hz: guarded block=0x").hex(place.block).text(" size=").decimal(place.size);
+  message.text("hz: guarded block=0x").hex(block).text(" size=").decimal(end - block);
   message.text(live ? " state=live" : " state=freed");
-  if (at < place.block) {
-    message.text(" ptr=before:").decimal(place.block - at);
-  } else if (at >= place.block + place.size) {
-    message.text(" ptr=behind:").decimal(at - place.block - place.size);
+  if (at < block) {
+    message.text(" ptr=before:").decimal(block - at);
+  } else if (at >= end) {
+    message.text(" ptr=behind:").decimal(at - end);
   } else {
-    message.text(" ptr=inside:").decimal(at - place.block);
+    message.text(" ptr=inside:").decimal(at - block);
   }
   if (code != 0) message.text(" code=0x").hex(code);
   message.text("\n").send();
@@ -155,7 +157,7 @@ HZ_COLD bool touched(std::uintptr_t at, std::uintptr_t code) {
   // Nobody's, or what another thread is just making usable.
   if (use == Use::kUnused || (use == Use::kLive && on_its_page)) return false;
   const Fault fault = on_its_page ? Fault::kUseAfterFree : Fault::kOutOfBounds;
-  FaultReport::tell(fault, pointer(at), place.bin, GuardedPool::state.line, code);
+  FaultReport::tell(fault, pointer(at), place.bin.peek(), GuardedPool::state.line, code);
   return !FaultReport::is_fatal(fault) && os::commit(pointer(align_down(at, page())), page());
 }
 
@@ -241,14 +243,15 @@ void* GuardedPool::take(Bin bin, std::size_t size, std::size_t alignment) {
     ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(place - places);
     return nullptr;
   }
-  place->block = at_the_end ? align_down(from + state.page - size, alignment) : from;
-  place->size = size;
-  place->bin = static_cast<std::uint32_t>(bin);
+  const std::uintptr_t block = at_the_end ? align_down(from + state.page - size, alignment) : from;
+  place->block.set(block);
+  place->size.set(size);
+  place->bin.set(static_cast<std::uint32_t>(bin));
   place->allocated.depth = place->freed.depth = 0;
   fill(*place);
   // Release: pairs with those who look without a lock.
   place->use.store(Use::kLive, std::memory_order_release);
-  return pointer(place->block);
+  return pointer(block);
 }
 
 void GuardedPool::Stack::walk(const void* caller, bool& walking) {
@@ -266,18 +269,19 @@ GuardedPool::Finding GuardedPool::look(const void* at) {
   // Acquire: pairs with take() and release().
   const Use use = place.use.load(std::memory_order_acquire);
   if (use == Use::kUnused) return {Fault::kNotAllocated, 0};
-  if (place.block != address(at))
-    return {use == Use::kLive ? Fault::kInterior : Fault::kNotAllocated, place.bin};
-  return {use == Use::kLive ? Fault::kNone : Fault::kDoubleFree, place.bin};
+  const Bin bin = place.bin.peek();
+  if (place.block.peek() != address(at))
+    return {use == Use::kLive ? Fault::kInterior : Fault::kNotAllocated, bin};
+  return {use == Use::kLive ? Fault::kNone : Fault::kDoubleFree, bin};
 }
 
 std::size_t GuardedPool::size_of(const void* block) {
-  return look(block).fault == Fault::kNone ? nearest(address(block)).size : 0;
+  return look(block).fault == Fault::kNone ? nearest(address(block)).size.peek() : 0;
 }
 
 bool GuardedPool::is_start(const void* at) {
   const Place& place = nearest(address(at));
-  return place.block == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
+  return place.block.peek() == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
 }
 
 GuardedPool::Finding GuardedPool::release(const void* block, bool& walking) {
