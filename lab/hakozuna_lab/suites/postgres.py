@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL's regression tests, by pg_regress with the distribution's server, every process of which is served. Of its
+sources only pg_regress and the tests' functions are compiled, some minutes; a turn takes a few minutes."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from hakozuna_lab.suites import sources
+from hakozuna_lab.suites.suite import FAILED, PASSED, AbsentError, Ready, Suite, Test, Turn
+
+LINE = re.compile(r"^(?:test|    |\s+)?\s*(\S+)\s+\.\.\. (ok|FAILED)\b", re.MULTILINE)
+
+# The server refuses root, so root runs it as its own user, whose the folder is then.
+AS_USER = 'chown -R postgres "$0" && exec setpriv --reuid=postgres --regid=postgres --clear-groups "$@"'
+
+
+def server() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda file: int(file.parent.parent.name))
+    if not found:
+        raise AbsentError("no server of PostgreSQL in /usr/lib/postgresql")
+    return found[-1].parent
+
+
+def prepare(cache: Path) -> Ready:
+    package = f"postgresql-{server().parent.name}"
+    got = sources.debian(cache, package, sources.installed_version(package))
+    log = got.folder.parent / "build.log"
+    regress = got.folder / "src/test/regress"
+    if not (regress / "regress.so").exists() or not (regress / "pg_regress").exists():
+        without = ["--without-readline", "--without-zlib", "--without-icu", f"--libdir={server().parent}/lib"]
+        sources.must("PostgreSQL's configure", ["./configure", *without, "CFLAGS=-O1"], log, got.folder)
+        sources.must("the build of pg_regress", ["make", "-C", "src/test/regress", "all"], log, got.folder)
+    return Ready(got.version, regress)
+
+
+def command(ready: Ready, turn: Turn) -> list[str]:
+    """All of it each time: its tests build on each other."""
+    where = str(turn.work)
+    user = [] if os.getuid() else ["sh", "-c", AS_USER, where]
+    words = [str(ready.folder / "pg_regress"), f"--bindir={server()}", f"--temp-instance={where}/instance"]
+    words += [f"--inputdir={ready.folder}", f"--outputdir={where}", f"--dlpath={ready.folder}", "--no-locale"]
+    words += ["--encoding=UTF8", "--max-connections=4", f"--schedule={ready.folder}/parallel_schedule"]
+    return [*user, *words]
+
+
+def read(text: str) -> Mapping[str, Test]:
+    return {name: Test(PASSED if word == "ok" else FAILED) for name, word in LINE.findall(text)}
+
+
+POSTGRES = Suite("postgres", "PostgreSQL's regression tests", prepare, command, read, 5400)
