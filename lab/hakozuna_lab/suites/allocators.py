@@ -12,6 +12,8 @@ from hakozuna_lab.suites.suite import Ready, Suite
 
 INCLUDE = Path(__file__).with_name("include")
 SECONDS = 600
+# The others name what is jemalloc's own.
+OF_JEMALLOC = ("integration/aligned_alloc", "integration/malloc", "integration/posix_memalign")
 COMPILER = ("gcc", "-std=gnu11", "-O1", "-fno-builtin", "-w", "-D_GNU_SOURCE", f"-I{INCLUDE}")
 STRESSES = {"few threads": ("4", "50", "20"), "many threads": ("32", "20", "10"), "one thread": ("1", "50", "20")}
 
@@ -19,30 +21,18 @@ STRESSES = {"few threads": ("4", "50", "20"), "many threads": ("32", "20", "10")
 def prepare_mimalloc(cache: Path) -> Ready:
     got = sources.debian(cache, "mimalloc")
     folder, log = got.folder.parent / "build", got.folder.parent / "build.log"
-    test = got.folder / "test"
-    jobs: list[tuple[str, Sequence[str]]] = [
-        ("test-stress", [*COMPILER, "-DUSE_STD_MALLOC", str(test / "test-stress.c"), "-pthread"]),
-        ("main-override", [*COMPILER, str(test / "main-override.c"), "-pthread"]),
-        ("main-override.cpp", ["g++", "-O1", "-w", f"-I{INCLUDE}", str(test / "main-override.cpp"), "-pthread"]),
-    ]
-    built = sources.compiled(folder, jobs, log)
-    stress = [one for one in built if one.name == "test-stress"]
-    named = [
-        sources.Built(f"test-stress, {how}", [*one.command, *sizes])
-        for one in stress
-        for how, sizes in STRESSES.items()
-    ]
-    sources.list_programs(folder, [*named, *(one for one in built if one not in stress)])
+    stress = [*COMPILER, "-DUSE_STD_MALLOC", str(got.folder / "test/test-stress.c"), "-pthread"]
+    program = sources.compiled(folder, [("test-stress", stress)], log)[0].command
+    built = [sources.Built(f"test-stress, {how}", [*program, *sizes]) for how, sizes in STRESSES.items()]
+    sources.list_programs(folder, built)
     return Ready(got.version, folder)
 
 
 def prepare_jemalloc(cache: Path) -> Ready:
-    """Whichever of its tests compile without its headers are those that need none of them."""
     got = sources.debian(cache, "jemalloc")
     folder, log = got.folder.parent / "build", got.folder.parent / "build.log"
-    tests = [file for kind in ("integration", "unit") for file in sorted((got.folder / "test" / kind).glob("*.c"))]
     jobs: list[tuple[str, Sequence[str]]] = [
-        (file.stem, [*COMPILER, "-Werror=implicit-function-declaration", str(file), "-pthread"]) for file in tests
+        (name, [*COMPILER, str(got.folder / f"test/{name}.c"), "-pthread"]) for name in OF_JEMALLOC
     ]
     sources.list_programs(folder, sources.compiled(folder, jobs, log))
     return Ready(got.version, folder)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,6 +121,7 @@ def run_turn(suite: Suite, ready: Ready, library: Path | None, units: Sequence[s
     began = time.monotonic()
     outcome = Outcome()
     ended = ""
+    before = adopt()
     with tempfile.TemporaryDirectory(prefix="hz-suite-", ignore_cleanup_errors=True) as work, log.open("wb") as output:
         turn = Turn(library, Path(work), tuple(units))
         try:
@@ -132,7 +134,7 @@ def run_turn(suite: Suite, ready: Ready, library: Path | None, units: Sequence[s
                                             | set(done.watch.unproven)))  # fmt: skip
         except RunError as error:
             ended = str(error)
-        end_what_is_left()
+        end_what_is_left(before)
     text = log.read_text(encoding="utf-8", errors="replace")
     outcome.seconds = time.monotonic() - began
     outcome.tests = judged(suite.read(text), ended)
@@ -151,15 +153,19 @@ def judged(tests: Mapping[str, Test], ended: str) -> dict[str, Test]:
     return known
 
 
-def end_what_is_left() -> None:
-    """Servers that a suite started and did not stop: they are ours since their parents ended."""
-    left = tree(os.getpid())[1:]
+def adopt() -> set[int]:
+    """From here on, what a suite starts and leaves is a child of ours; returns those that we have already."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return set(tree(os.getpid()))
+
+
+def end_what_is_left(before: set[int]) -> None:
+    """Servers that a suite started and did not stop."""
+    left = [pid for pid in tree(os.getpid()) if pid not in before]
     signal_all(left, signal.SIGKILL)
-    try:
-        while os.waitpid(-1, os.WNOHANG if not left else 0)[0]:
-            pass
-    except ChildProcessError:
-        pass
+    for pid in left:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 def run_suite(suite: Suite, parts: Sequence[str], library: Path, cache: Path, logs: Path) -> Row:
@@ -237,7 +243,6 @@ def main(line: str, library: Path, builds: Path, file: str, names: Sequence[str]
     cache, logs = builds / "cache/suites", builds / "suites"
     cache.mkdir(parents=True, exist_ok=True)
     logs.mkdir(parents=True, exist_ok=True)
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         prove(library, line)
         rows = [run_suite(SUITES[name], parts, library, cache, logs) for name, parts in wanted.items()]

@@ -103,6 +103,20 @@ def debian(cache: Path, source: str, version: str = "") -> Sources:
     return Sources(found[-1].parent.name.partition("_")[2], found[-1])
 
 
+def unpacked(cache: Path, package: str, log: Path) -> Path:
+    """What is in a package of the distribution, which is not installed."""
+    folder = cache / package
+    if not folder.exists():
+        part = cache / f"{package}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        must("apt-get download", ["apt-get", "download", package], log, part)
+        must("dpkg-deb", ["dpkg-deb", "-x", next(part.glob("*.deb")).name, "tree"], log, part)
+        (part / "tree").rename(folder)
+        shutil.rmtree(part)
+    return folder
+
+
 @dataclass(frozen=True)
 class Built:
     """A program that is a test by itself: exit code 0 passed, 77 skipped, anything else failed."""
