@@ -14,13 +14,13 @@ import pytest
 from hakozuna_lab import LabError
 from hakozuna_lab.contender import find_line, line_names
 from hakozuna_lab.suites import SUITES, automake, cpython, go, postgres, redis, run, sources, sqlite
-from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Case, Ready, Suite, Turn
 
 LINE = line_names()[0]
 LIBRARY = find_line(LINE).library
 
 
-def states(tests: Mapping[str, Test]) -> dict[str, str]:
+def states(tests: Mapping[str, Case]) -> dict[str, str]:
     return {name: test.state for name, test in tests.items()}
 
 
@@ -156,7 +156,7 @@ def test_what_hangs_is_ended_with_all_that_it_started(ready: Ready, tmp_path: Pa
 
 
 def test_an_end_that_no_test_explains_is_a_failure() -> None:
-    passed, failed = {"a": Test(PASSED)}, {"a": Test(FAILED)}
+    passed, failed = {"a": Case(PASSED)}, {"a": Case(FAILED)}
     assert run.judged(passed, "") == passed
     assert run.judged(failed, "exit code 1") == failed
     assert run.WHOLE in run.judged(passed, "exit code 1")
@@ -164,18 +164,18 @@ def test_an_end_that_no_test_explains_is_a_failure() -> None:
     assert run.WHOLE in run.judged({}, "")
 
 
-def row(plain: Mapping[str, Test], served: Mapping[str, Test], **changes: object) -> run.Row:
+def row(plain: Mapping[str, Case], served: Mapping[str, Case], **changes: object) -> run.Row:
     made = run.Row("made up", "1", plain=run.Outcome(dict(plain), 1), served=run.Outcome(dict(served), 2, served=1))
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def test_what_a_row_says() -> None:
-    plain = {"a": Test(PASSED), "b": Test(PASSED), "c": Test(FAILED)}
+    plain = {"a": Case(PASSED), "b": Case(PASSED), "c": Case(FAILED)}
     assert row(plain, plain).result() == "same"
-    assert row(plain, {**plain, "c": Test(PASSED)}).result() == "none lost"
-    lost = row(plain, {**plain, "a": Test(FAILED)})
+    assert row(plain, {**plain, "c": Case(PASSED)}).result() == "none lost"
+    lost = row(plain, {**plain, "a": Case(FAILED)})
     assert lost.result() == "1 LOST"
-    assert row(plain, {"a": Test(PASSED), "c": Test(FAILED)}).lost() == ["b"]  # its run ended before it
+    assert row(plain, {"a": Case(PASSED), "c": Case(FAILED)}).lost() == ["b"]  # its run ended before it
     assert replace(lost, again={"a": (PASSED, PASSED)}).result() == "none lost"
     assert replace(lost, again={"a": (PASSED, FAILED)}).result() == "1 LOST"
     assert replace(lost, served=replace(lost.served, served=0)).result() == "NOT SERVED"

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Mapping
 
-from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, Test
+from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, Case
 
 WORDS = {
     "PASS": PASSED, "XFAIL": PASSED, "FAIL": FAILED, "XPASS": FAILED, "ERROR": FAILED, "UNRESOLVED": FAILED,
@@ -13,5 +13,5 @@ WORDS = {
 LINE = re.compile(rf"^({'|'.join(WORDS)}): (\S.*)$", re.MULTILINE)
 
 
-def read(text: str) -> Mapping[str, Test]:
-    return {name.strip(): Test(WORDS[word], name.strip()) for word, name in LINE.findall(text)}
+def read(text: str) -> Mapping[str, Case]:
+    return {name.strip(): Case(WORDS[word], name.strip()) for word, name in LINE.findall(text)}

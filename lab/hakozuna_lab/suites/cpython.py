@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Case, Ready, Suite, Turn
 
 SCRIPT = ROOT / "test/preload/cpython.py"
 LINE = re.compile(r"\] (test_\w+) (passed|failed|skipped|crashed|timed out|run no tests|env changed|worker non)")
@@ -29,10 +29,10 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     return [*script, "served" if turn.library else "plain", *(turn.units or ["--whole"])]
 
 
-def read(text: str) -> Mapping[str, Test]:
+def read(text: str) -> Mapping[str, Case]:
     """One test a module. Which cases of it failed stands in the log."""
     found = {module: WORDS.get(word, FAILED) for module, word in LINE.findall(text)}
-    return {module: Test(state, module) for module, state in found.items()}
+    return {module: Case(state, module) for module, state in found.items()}
 
 
 CPYTHON = Suite("cpython", "CPython's regression suite, PYTHONMALLOC=malloc", prepare, command, read, 4 * 3600)

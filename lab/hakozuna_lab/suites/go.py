@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Case, Ready, Suite, Turn
 
 PACKAGES = (
     "runtime/cgo", "os/user", "net", "plugin", "cmd/cgo/internal/test", "cmd/cgo/internal/testlife",
@@ -31,15 +31,16 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     return [*words, "go", "test", "-json", "-short", "-p=1", "-count=1", *served, *(turn.units or PACKAGES)]
 
 
-def read(text: str) -> Mapping[str, Test]:
-    tests: dict[str, Test] = {}
+def read(text: str) -> Mapping[str, Case]:
+    tests: dict[str, Case] = {}
     for line in text.splitlines():
-        if not line.startswith("{"):
-            continue
-        event = json.loads(line)
+        try:
+            event = json.loads(line) if line.startswith("{") else {}
+        except json.JSONDecodeError:
+            continue  # it was ended in the middle of a line
         if event.get("Action") in WORDS and "Package" in event:
             name = " ".join(filter(None, (event["Package"], event.get("Test", ""))))
-            tests[name] = Test(WORDS[event["Action"]], event["Package"])
+            tests[name] = Case(WORDS[event["Action"]], event["Package"])
     return tests
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, AbsentError, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, AbsentError, Case, Ready, Suite, Turn
 
 LINE = re.compile(r"^(?:test|    |\s+)?\s*(\S+)\s+\.\.\. (ok|FAILED)\b", re.MULTILINE)
 
@@ -55,8 +55,8 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     return [*user, *words]
 
 
-def read(text: str) -> Mapping[str, Test]:
-    return {name: Test(PASSED if word == "ok" else FAILED) for name, word in LINE.findall(text)}
+def read(text: str) -> Mapping[str, Case]:
+    return {name: Case(PASSED if word == "ok" else FAILED) for name, word in LINE.findall(text)}
 
 
 POSTGRES = Suite("postgres", "PostgreSQL's regression tests", prepare, command, read, 5400)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Case, Ready, Suite, Turn
 
 WORDS = {"ok": PASSED, "err": FAILED, "exception": FAILED, "timeout": FAILED, "skip": SKIPPED, "ignore": SKIPPED}
 LINE = re.compile(r"^\[(\w+)\]: (.*?)(?: \(\d+ ms\))?(?: in tests/(\S+)\.tcl)?$")
@@ -36,15 +36,15 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     return words
 
 
-def read(text: str) -> Mapping[str, Test]:
+def read(text: str) -> Mapping[str, Case]:
     """A name that occurs twice is failed if one of them is."""
-    tests: dict[str, Test] = {}
+    tests: dict[str, Case] = {}
     for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines():
         found = LINE.match(line)
         if found and found[1] in WORDS:
             known = tests.get(found[2])
             if known is None or known.state != FAILED:
-                tests[found[2]] = Test(WORDS[found[1]], found[3] or "")
+                tests[found[2]] = Case(WORDS[found[1]], found[3] or "")
     return tests
 
 

@@ -20,7 +20,7 @@ from hakozuna_lab.machine import commit, cpu_name, kernel, load, usable_cpus
 from hakozuna_lab.peer_build import sha256
 from hakozuna_lab.process import run_watched
 from hakozuna_lab.suites import SUITES
-from hakozuna_lab.suites.suite import FAILED, MISSING, PASSED, SKIPPED, AbsentError, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, MISSING, PASSED, SKIPPED, AbsentError, Case, Ready, Suite, Turn
 from hakozuna_lab.watch import signal_all, tree
 
 HEAD = ("suite", "version", "result", *(f"{state} {how}" for state in (PASSED, FAILED, SKIPPED)
@@ -34,7 +34,7 @@ PR_SET_CHILD_SUBREAPER = 36
 class Outcome:
     """What came of one turn."""
 
-    tests: dict[str, Test] = field(default_factory=dict)
+    tests: dict[str, Case] = field(default_factory=dict)
     seconds: float = 0.0
     served: int = 0  # programs that called our malloc
     unserved: tuple[str, ...] = ()  # and those that called another, or cannot call any but their own
@@ -142,13 +142,13 @@ def run_turn(suite: Suite, ready: Ready, library: Path | None, units: Sequence[s
     return outcome
 
 
-def judged(tests: Mapping[str, Test], ended: str) -> dict[str, Test]:
+def judged(tests: Mapping[str, Case], ended: str) -> dict[str, Case]:
     """A suite whose end is bad, of which no failed test tells why, has failed itself; so has one that tells of no
     test."""
     known = dict(tests)
     told = any(test.state == FAILED for test in known.values())
     if ended.startswith("no end") or (ended and not told) or not known:
-        known[WHOLE] = Test(FAILED)
+        known[WHOLE] = Case(FAILED)
         print(f"hz: {WHOLE}: {ended or 'it told of no test'}", file=sys.stderr)
     return known
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, Ready, Suite, Test, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, Case, Ready, Suite, Turn
 
 RUN_OF_A_FILE = re.compile(r"^Time: (\S+\.test) \d+ ms$")
 WRONG = re.compile(r"^! (\S+) expected:|^(Error): |^(.*)\.\.\.\s*$\n! ")
@@ -44,20 +44,20 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     return ["sh", "-c", f"cd {turn.work} && {SCRIPT}", "sh", str(tests), fixture, *map(str, files)]
 
 
-def read(text: str) -> Mapping[str, Test]:
+def read(text: str) -> Mapping[str, Case]:
     """veryquick tells of each file's time when it is done; a file that is run alone, of its end. What went wrong before
     such a line belongs to its file."""
-    tests: dict[str, Test] = {}
+    tests: dict[str, Case] = {}
     alone, wrong = "", False
 
     def note(name: str, failed: bool) -> None:
         known = tests.get(name)
-        tests[name] = Test(FAILED if failed or (known and known.state == FAILED) else PASSED, name)
+        tests[name] = Case(FAILED if failed or (known and known.state == FAILED) else PASSED, name)
 
     for line in text.splitlines():
         if line.startswith("--- /"):
             alone, wrong = Path(line[4:]).name, False
-            tests[alone] = Test(PASSED, alone)
+            tests[alone] = Case(PASSED, alone)
         elif line.startswith("--- exit code"):
             note(alone, True)
         elif found := RUN_OF_A_FILE.match(line):

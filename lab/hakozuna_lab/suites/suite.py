@@ -17,7 +17,7 @@ class AbsentError(LabError):
 
 
 @dataclass(frozen=True)
-class Test:
+class Case:
     state: str  # passed, failed or skipped
     unit: str = ""  # what the suite is told to run it again without the rest; "": it cannot be told
 
@@ -55,5 +55,5 @@ class Suite:
     about: str  # whose tests they are, and which
     prepare: Callable[[Path], Ready]  # into that folder; a second call finds what the first one made
     command: Callable[[Ready, Turn], Sequence[str]]
-    read: Callable[[str], Mapping[str, Test]]
+    read: Callable[[str], Mapping[str, Case]]
     limit: float  # seconds of one turn: what takes longer hangs
