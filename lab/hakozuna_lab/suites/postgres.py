@@ -24,17 +24,17 @@ def server() -> Path:
 
 
 def prepare(cache: Path) -> Ready:
-    """pg_regress is in the package for who builds extensions, which is unpacked here and not installed; the tests are
-    in the sources, and some of their functions are C."""
+    """The tests are in the sources, and some of their functions are C: its headers are in a package that is unpacked
+    here and not installed."""
     version = server().parent.name
     package = f"postgresql-{version}"
     got = sources.debian(cache, package, sources.installed_version(package))
     log = got.folder.parent / "build.log"
     kit = sources.unpacked(cache, f"postgresql-server-dev-{version}", log)
     regress = got.folder / "src/test/regress"
-    tool = kit / f"usr/lib/postgresql/{version}/lib/pgxs/src/test/regress/pg_regress"
+    tool = server().parent / "lib/pgxs/src/test/regress/pg_regress"
     if not tool.exists():
-        raise AbsentError(f"postgresql-server-dev-{version} has no pg_regress")
+        raise AbsentError(f"{tool} is missing")
     if not (regress / "regress.so").exists():
         headers = [f"-I{kit}/usr/include/postgresql/{version}/server", f"-I{got.folder}/src/include"]
         compiler = ["gcc", "-O1", "-w", "-fPIC", "-shared", *headers, "regress.c", "-o", "regress.so"]
