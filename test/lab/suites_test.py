@@ -179,6 +179,8 @@ def test_what_a_row_says() -> None:
     assert replace(lost, again={"a": (PASSED, PASSED)}).result() == "none lost"
     assert replace(lost, again={"a": (PASSED, FAILED)}).result() == "1 LOST"
     assert replace(lost, served=replace(lost.served, served=0)).result() == "NOT SERVED"
+    broken = {**plain, run.WHOLE: Case(FAILED)}
+    assert row(broken, broken).result() == "BREAKS OFF IN BOTH"
     assert lost.cells() == ["made up", "1", "1 LOST", "2", "1", "1", "2", "0", "0", "1", "2"]
     assert "made up: a: passed without, failed with" in lost.remarks()
     assert "made up: failed in both: c" in lost.remarks()
@@ -245,4 +247,7 @@ def test_every_suite_has_a_name_and_a_command(ready: Ready, tmp_path: Path) -> N
         assert suite.name == name
         assert suite.about
         assert suite.command(ready, Turn(None, tmp_path, ("part",)) if name != "postgres" else Turn(None, tmp_path))
+    assert SUITES["cpython"].command(ready, Turn(None, tmp_path, ("test_json",)))[-4:] == [
+        "-", "test_json", "--once", "plain"
+    ]  # fmt: skip
     assert str(sys.executable) in SUITES["glibc"].command(ready, Turn(None, tmp_path))

@@ -25,8 +25,8 @@ def prepare(cache: Path) -> Ready:
 
 
 def command(ready: Ready, turn: Turn) -> list[str]:
-    script = [sys.executable, "-B", str(SCRIPT), str(turn.library or "-"), "--once"]
-    return [*script, "served" if turn.library else "plain", *(turn.units or ["--whole"])]
+    script = [sys.executable, "-B", str(SCRIPT), str(turn.library or "-"), *(turn.units or ["--whole"])]
+    return [*script, "--once", "served" if turn.library else "plain"]
 
 
 def read(text: str) -> Mapping[str, Case]:

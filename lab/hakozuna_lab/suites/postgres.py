@@ -36,8 +36,19 @@ def prepare(cache: Path) -> Ready:
     if not tool.exists():
         raise AbsentError(f"{tool} is missing")
     if not (regress / "regress.so").exists():
-        headers = [f"-I{kit}/usr/include/postgresql/{version}/server", f"-I{got.folder}/src/include"]
-        compiler = ["gcc", "-O1", "-w", "-fPIC", "-shared", *headers, "regress.c", "-o", "regress.so"]
+        headers = [f"-I{got.folder}/src/include", f"-I{kit}/usr/include/postgresql/{version}/server"]
+        compiler = [
+            "gcc",
+            "-O1",
+            "-w",
+            "-Werror=implicit-function-declaration",
+            "-fPIC",
+            "-shared",
+            *headers,
+            "regress.c",
+            "-o",
+            "regress.so",
+        ]
         sources.must("the compilation of regress.c", compiler, log, regress)
     link = regress / "pg_regress"
     link.unlink(missing_ok=True)

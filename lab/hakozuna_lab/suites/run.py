@@ -73,6 +73,8 @@ class Row:
             return "not to be had"
         if not self.served.served:
             return "NOT SERVED"
+        if self.plain.state(WHOLE) == self.served.state(WHOLE) == FAILED:
+            return "BREAKS OFF IN BOTH"
         if lost := self.lost():
             return f"{len(lost)} LOST"
         return "same" if not self.differing() else "none lost"
