@@ -50,6 +50,9 @@ def prepare(cache: Path) -> Ready:
             "regress.so",
         ]
         sources.must("the compilation of regress.c", compiler, log, regress)
+    for name in ("autoinc.so", "refint.so"):
+        if not (regress / name).is_symlink():
+            (regress / name).symlink_to(server().parent / "lib" / name)
     link = regress / "pg_regress"
     link.unlink(missing_ok=True)
     link.symlink_to(tool)

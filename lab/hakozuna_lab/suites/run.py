@@ -245,6 +245,7 @@ def main(line: str, library: Path, builds: Path, file: str, names: Sequence[str]
     cache, logs = builds / "cache/suites", builds / "suites"
     cache.mkdir(parents=True, exist_ok=True)
     logs.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background, and suites try it
     try:
         prove(library, line)
         rows = [run_suite(SUITES[name], parts, library, cache, logs) for name, parts in wanted.items()]
