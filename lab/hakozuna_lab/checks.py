@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz test`, `hz programs` and `hz endure`: what is built and run, and where the time went. `hz` starts them with the
-system's python, and they use nothing but its library, so that no test waits for packages.
+"""`hz test`, `hz programs`, `hz suites` and `hz endure`: what is built and run, and where the time went. `hz` starts
+them with the system's python, and they use nothing but its library, so that no test waits for packages.
 
 Each check is a step with a name; a step that fails does not keep the next from running, and the last lines name what
 failed. What is built goes to build/<preset>, what the compilers say to build/hz.log."""
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from hakozuna_lab.paths import ROOT
+from hakozuna_lab.suites import SUITES
 
 BUILDS = ROOT / "build"
 LOG = BUILDS / "hz.log"
@@ -520,6 +521,16 @@ def programs(line: str, pairs: int, markdown: str, names: Sequence[str]) -> int:
     return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
 
 
+def suites(line: str, markdown: str, names: Sequence[str]) -> int:
+    """What a suite is run with is installed where that is possible; the table says what is not to be had."""
+    from hakozuna_lab.suites import run as command
+
+    launcher("install", "program_table")
+    if not names:
+        launcher("install-if-possible", "suites")
+    return command.main(line, Path(launcher("library", line)), BUILDS, markdown, names)
+
+
 class Parser(argparse.ArgumentParser):
     """Ends as every error of `hz` does."""
 
@@ -560,6 +571,19 @@ def parser() -> Parser:
     table.add_argument("--pairs", type=positive, default=1, metavar="N", help="runs with us and without us each (1)")
     table.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
     table.add_argument("program", nargs="*", metavar="PROGRAM", help="as in test/preload (all that may be had)")
+    others = commands.add_parser(
+        "suites",
+        prog="hz suites",
+        allow_abbrev=False,
+        usage="hz suites [--line NAME] [--markdown FILE] [SUITE[:PART,...]...]",
+        description="Other people's test suites with and without us: what passes, fails and is skipped, and which tests"
+        " differ. Their sources are fetched into build/cache. Minutes to hours.",
+        epilog="PART is what the suite itself can be told to run alone: a module of CPython, a unit of Redis, a file of"
+        " SQLite, a program of glibc, jemalloc and mimalloc, a package of Go.",
+    )
+    others.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
+    others.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
+    others.add_argument("suite", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)} (all that may be had)")
     commands.add_parser(
         "endure",
         prog="hz endure",
@@ -577,6 +601,8 @@ def main() -> int:
         return 125
     if options.command == "programs":
         return programs(options.line, options.pairs, options.markdown, options.program)
+    if options.command == "suites":
+        return suites(options.line, options.markdown, options.suite)
     os.environ.pop("HZ_BUILD_DIR", None)
     BUILDS.mkdir(exist_ok=True)
     return test(options.all, rest) if options.command == "test" else endure()
