@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What comes back when: the resident memory of a server from its load on, as a table of the seconds and as a picture of
-that table. `hz bench PROGRAM --settle MS` writes the table into its document, `hz report PAGE.md` draws it, and the tables
-of `hz endure --hours` (endurance/page.py), too. Costs nothing beside what they do anyway."""
+that table. `hz bench PROGRAM --settle MS` writes the table into its document, `hz report PAGE.md` draws it, and the
+tables of `hz endure --hours` as well (endurance/page.py). Costs nothing beside what they do anyway."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

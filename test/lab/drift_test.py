@@ -10,7 +10,9 @@ from hakozuna_lab.endurance import drift
 CYCLES = 1200  # 4 hours, a sample each 12 seconds
 
 
-def series(percent: float, noise: float, hours: float = 4.0, cycles: int = CYCLES, seed: int = 1, mib: float = 100.0) -> drift.Drift:
+def series(
+    percent: float, noise: float, hours: float = 4.0, cycles: int = CYCLES, seed: int = 1, mib: float = 100.0
+) -> drift.Drift:
     """So many per cent an hour of its level, with a noise of so many per cent."""
     at = np.linspace(0, hours, cycles)
     made = mib * (1 + percent / 100 * at + noise / 100 * np.random.default_rng(seed).standard_normal(cycles))
@@ -72,14 +74,14 @@ def test_an_interval_holds_the_true_slope_as_often_as_it_says() -> None:
     """Also where neighbours resemble each other, as samples of a heap do."""
     for alike in (0.0, 0.6):
         held = 0
-        for seed in range(100):
-            noise = np.random.default_rng(seed).standard_normal(240)
-            for i in range(1, 240):
+        for seed in range(60):
+            noise = np.random.default_rng(seed).standard_normal(160)
+            for i in range(1, 160):
                 noise[i] += alike * noise[i - 1]
-            at = np.linspace(0, 8, 240)
+            at = np.linspace(0, 8, 160)
             found = drift.of(at.tolist(), (1000 + 5 * at + noise).tolist())
             held += found.low <= 5 / 1030 * 100 <= found.high  # of its level in the second half
-        assert held >= 90, alike
+        assert held >= 54, alike
 
 
 def test_how_it_is_told() -> None:

@@ -47,7 +47,8 @@ class Conditions:
         return [
             f"command: `{shlex.join(self.command)}`, ended {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             f"commit: {commit}{', with changes' if changed else ''}; {library.resolve().name} sha256 {sha256(library)}",
-            f"CPU: {machine.cpu_name()}, {machine.usable_cpus()} usable; kernel {machine.kernel()}; transparent huge pages: {machine.thp()}",
+            f"CPU: {machine.cpu_name()}, {machine.usable_cpus()} usable; kernel {machine.kernel()}",
+            f"transparent huge pages: {machine.thp()}",
             f"load: {self.load} before, {machine.load()} after; others used {others:.0%} of the machine",
             *(f"{story.service.name}: version {story.version}, {settings(story)}" for story in stories),
             *(f"{name}: absent, {reason}" for name, reason in self.absent.items()),
@@ -102,7 +103,9 @@ def over_time(heading: str, hours: float, series: Mapping[str, Points], of: Call
 
 
 def verdicts(stories: Sequence["Story"]) -> str:
-    found = [f"{sum(story.verdict == what for story in stories)} {what}" for what in ("level", "drift", "unclear", "failed")]
+    found = [
+        f"{sum(story.verdict == what for story in stories)} {what}" for what in ("level", "drift", "unclear", "failed")
+    ]
     return ", ".join(one for one in found if not one.startswith("0 "))
 
 
@@ -119,9 +122,11 @@ def write(stories: Sequence["Story"], conditions: Conditions, path: Path) -> Pat
     text = [
         "<!-- SPDX-License-Identifier: Apache-2.0 -->",
         f"# Endurance, {hours:g} hours, {datetime.now(UTC):%Y-%m-%d}",
-        f"**In short.** {len(stories)} services under {conditions.contender.name} for {hours:g} hours, none of them started anew: {verdicts(stories)}.",
-        "MiB, medians of the second half; *full* is a service's memory (PSS) with its load, *at rest* when that was taken away,"
-        "\n*anonymous* what of that is no file's and not shared; the others are what our heaps say of themselves (`hz stat`).",
+        f"**In short.** {len(stories)} services under {conditions.contender.name} for {hours:g} hours, none of them"
+        f" started anew: {verdicts(stories)}.",
+        "MiB, medians of the second half. *Full* is a service's memory (PSS) with its load, *at rest* when that was"
+        " taken away,\n*anonymous* what of that is no file's and no shared mapping's; the rest is what our heaps say of"
+        " themselves (`hz stat`),\nwhere each process counts what it has in common with the one that forked it.",
         table(stories),
         *(f"{story.service.name} failed: {story.failed}" for story in stories if story.failed),
         "Trouble that was thrown, and how often:",
@@ -135,5 +140,3 @@ def write(stories: Sequence["Story"], conditions: Conditions, path: Path) -> Pat
     if drawn:
         overview.make(path, path.parent)
     return path
-
-

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz endure --hours N`: all services at once, each in rounds of its own: it is filled and emptied while trouble is thrown
-at it, rests, and its memory is looked at. Told at the end: a page with pictures, and what fails. A look at rest costs
-some tenths of a second of a processor, resident memory in between a look at /proc each second."""
+"""`hz endure --hours N`: all services at once, each in rounds of its own: it is filled and emptied while trouble is
+thrown at it, rests, and its memory is looked at. Told at the end: a page with pictures, and what fails. A look at rest
+costs some tenths of a second of a processor, resident memory in between a look at /proc each second."""
 
 import json
 import math
@@ -169,7 +169,9 @@ def run(services: Sequence[Service], line: Contender, clock: Clock) -> list[Stor
         for place in places:
             place.mkdir()
         Path(folder).chmod(0o755)  # servers that refuse root run as another user
-        told = [pool.submit(attend, service, line, clock, place) for service, place in zip(services, places, strict=True)]
+        told = [
+            pool.submit(attend, service, line, clock, place) for service, place in zip(services, places, strict=True)
+        ]
         try:
             return [story.result() for story in told]
         finally:

@@ -108,11 +108,12 @@ class Nginx(Work):
 
 
 class Postgres(Work):
-    """Clients that stay for a while, clients that come for one transaction each, and a session that stays for all of the
-    time: it sorts, hashes and joins what it made, and drops it."""
+    """Clients that stay for a while, clients that come for one transaction each, and a session that stays for all of
+    the time: it sorts, hashes and joins what it made, and drops it."""
 
     own_signal = signal.SIGHUP
-    fills = """CREATE TEMP TABLE grown AS SELECT i AS id, 'item-' || (i * 7919 % 60013) AS name, repeat('n', i % 300) AS note
+    fills = """CREATE TEMP TABLE grown AS
+  SELECT i AS id, 'item-' || (i * 7919 % 60013) AS name, repeat('n', i % 300) AS note
   FROM generate_series(1, 12000) AS i;
 SELECT md5(string_agg(name, ',' ORDER BY note, id)) FROM grown;
 SELECT count(*) FROM grown a JOIN grown b ON b.name = 'item-' || a.id;
@@ -157,8 +158,8 @@ VACUUM pgbench_accounts, pgbench_tellers, pgbench_branches;
 
 
 class Python(Work):
-    """Objects of all sizes; threads whose objects another frees; children by multiprocessing that free what their parent
-    made. Of three rounds the system refuses it memory in one, and the heap does in another."""
+    """Objects of all sizes; threads whose objects another frees; children by multiprocessing that free what their
+    parent made. Of three rounds the system refuses it memory in one, and the heap does in another."""
 
     own_signal = signal.SIGUSR1
     socket_name = "tenant.sock"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service in Python for services.py, which starts it under the heap that is looked at: a line on its socket names what
-it does, and it answers when that is done. It needs nothing of the lab. What it was told to leak in each round, it keeps."""
+"""A service in Python for services.py, which starts it under the heap that is looked at: a line on its socket names
+what it does, and it answers when that is done. It needs nothing of the lab, and keeps what it was told to leak in each
+round."""
 
 import contextlib
 import gc

@@ -24,7 +24,21 @@ def load(job: Job) -> Load:
 
 
 def work(job: Job) -> Record:
-    command = [find("memcached"), "-s", SOCKET, "-u", getpass.getuser(), "-m", "256", "-t", "4", "-c", "600", "-I", "2m"]
+    command = [
+        find("memcached"),
+        "-s",
+        SOCKET,
+        "-u",
+        getpass.getuser(),
+        "-m",
+        "256",
+        "-t",
+        "4",
+        "-c",
+        "600",
+        "-I",
+        "2m",
+    ]
     return serve(job, Server(command, lambda: connects(job.workdir / SOCKET)), lambda: load(job))
 
 

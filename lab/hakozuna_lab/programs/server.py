@@ -40,9 +40,7 @@ class Load:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
 
 
-def serve(
-    job: Job, server: Server, load: Callable[[], Load], prepare: Callable[[], object] = lambda: None
-) -> Record:
+def serve(job: Job, server: Server, load: Callable[[], Load], prepare: Callable[[], object] = lambda: None) -> Record:
     """One run: start, `prepare`, `load`, idle, end. The record's memory is of the server and all its processes."""
     with running(job, server) as pid:
         with Watch(pid) as watch:
