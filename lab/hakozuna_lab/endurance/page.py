@@ -30,6 +30,8 @@ class Conditions:
     hours: float
     command: Sequence[str]
     absent: Mapping[str, str]
+    commit: str
+    checksum: str  # of the library
     load: str
     times: machine.CpuTimes
 
@@ -37,16 +39,20 @@ class Conditions:
     def begin(
         cls, contender: Contender, hours: float, command: Sequence[str], absent: Mapping[str, str]
     ) -> "Conditions":
-        return cls(contender, hours, command, absent, machine.load(), machine.cpu_times())
+        """What it is now: by the end the tree, the library and the machine may be others."""
+        assert contender.library
+        commit, changed = machine.commit()
+        commit += ", with changes" * changed
+        checksum = sha256(contender.library)
+        return cls(contender, hours, command, absent, commit, checksum, machine.load(), machine.cpu_times())
 
     def told(self, stories: Sequence["Story"]) -> list[str]:
-        commit, changed = machine.commit()
-        library = self.contender.library
-        assert library
+        assert self.contender.library
         others = machine.others_share(self.times, machine.cpu_times())
         return [
             f"command: `{shlex.join(self.command)}`, ended {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-            f"commit: {commit}{', with changes' if changed else ''}; {library.resolve().name} sha256 {sha256(library)}",
+            f"commit: {self.commit}",
+            f"{self.contender.library.resolve().name} sha256 {self.checksum}",
             f"CPU: {machine.cpu_name()}, {machine.usable_cpus()} usable; kernel {machine.kernel()}",
             f"transparent huge pages: {machine.thp()}",
             f"load: {self.load} before, {machine.load()} after; others used {others:.0%} of the machine",
