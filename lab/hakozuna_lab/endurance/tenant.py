@@ -70,7 +70,7 @@ def forks() -> None:
 
 def free() -> None:
     held.clear()
-    leaked.append(bytes(int(sys.argv[2])))
+    leaked.append(b"x" * int(sys.argv[2]))
     gc.collect()
 
 

@@ -32,7 +32,20 @@ VALUES = {
 }
 DONE = ("trim", "purge")
 SQUEEZED_SECONDS = 0.3
+PATIENCE_SECONDS = 120.0
 ROOM = 2 << 20  # bytes that a service may still grow by
+
+
+def insist(pid: int, line: str) -> str:
+    """As often as it takes: on a busy machine a line may come too late for the process, or an answer for us."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return control.ask(pid, line)
+        except UnseenError:
+            if time.monotonic() > deadline or not read(Path(f"/proc/{pid}/cmdline")):
+                raise
+            time.sleep(PAUSE[0])
 
 
 class Trouble:
@@ -100,7 +113,7 @@ class Trouble:
             if member not in alive:
                 continue
             try:
-                control.ask(member, f"set {key} {value}")
+                insist(member, f"set {key} {value}")
             except UnseenError as error:
                 if member in tree(self._pid):
                     raise RunError(f"{key} could not be set back to {value}: {error}") from error
@@ -123,13 +136,13 @@ def squeezed_space(pid: int) -> Iterator[None]:
 @contextmanager
 def squeezed_heap(pid: int) -> Iterator[None]:
     """A hard limit below what it has: the heap refuses the program, for a moment."""
-    before = control.ask(pid, "get limit_hard")
-    control.ask(pid, f"set limit_hard {ROOM}")
+    before = insist(pid, "get limit_hard")
+    insist(pid, f"set limit_hard {ROOM}")
     try:
         yield
         time.sleep(SQUEEZED_SECONDS)
     finally:
-        control.ask(pid, f"set limit_hard {before}")
+        insist(pid, f"set limit_hard {before}")
 
 
 def told(thrown: Counter[str]) -> str:
