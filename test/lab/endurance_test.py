@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hakozuna_lab import LabError, aftermath, checks, overview
+from hakozuna_lab import LabError, aftermath, checks
 from hakozuna_lab.contender import Contender, find_line, line_names
 from hakozuna_lab.endurance import page, run
 from hakozuna_lab.endurance.run import Clock, Look, Story
@@ -93,9 +93,9 @@ def test_the_page_and_its_pictures(tmp_path: Path) -> None:
     assert "nginx failed: no start" in text
     rest = aftermath.read(tmp_path / "endurance.md", aftermath.AT_REST)
     assert [len(points) for points in rest.values()] == [40, 21, 0]
-    assert [picture.name for picture in overview.make(tmp_path / "endurance.md", tmp_path)] == [
+    assert {picture.name for picture in tmp_path.glob("*.svg")} == {
         f"endurance-{kind}.svg" for kind in ("rest", "kept", "highest")
-    ]
+    }
     assert str(tmp_path) not in text
 
 

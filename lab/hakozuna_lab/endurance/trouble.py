@@ -36,6 +36,11 @@ PATIENCE_SECONDS = 120.0
 ROOM = 2 << 20  # bytes that a service may still grow by
 
 
+def alive(pid: int) -> bool:
+    """Not ended, whether its parent has asked for that or not: then there is no command line any more."""
+    return bool(read(Path(f"/proc/{pid}/cmdline")))
+
+
 def insist(pid: int, line: str) -> str:
     """As often as it takes: on a busy machine a line may come too late for the process, or an answer for us."""
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -43,7 +48,7 @@ def insist(pid: int, line: str) -> str:
         try:
             return control.ask(pid, line)
         except UnseenError:
-            if time.monotonic() > deadline or not read(Path(f"/proc/{pid}/cmdline")):
+            if time.monotonic() > deadline or not alive(pid):
                 raise
             time.sleep(PAUSE[0])
 
@@ -108,14 +113,14 @@ class Trouble:
             os.close(held)
 
     def _set_back(self) -> None:
-        alive = set(tree(self._pid))
+        members = set(tree(self._pid))
         for (member, key), value in self._was.items():
-            if member not in alive:
+            if member not in members:
                 continue
             try:
                 insist(member, f"set {key} {value}")
             except UnseenError as error:
-                if member in tree(self._pid):
+                if alive(member):
                     raise RunError(f"{key} could not be set back to {value}: {error}") from error
         self._was.clear()
 
