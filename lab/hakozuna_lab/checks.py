@@ -499,14 +499,14 @@ def endure() -> int:
     return ledger.close()
 
 
-def endure_for(hours: float, line: str, out: str, services: Sequence[str]) -> int:
-    """The lab's: what it needs of packages is more than python's library."""
+def endure_for(hours: float, line: str, out: str, services: Sequence[str]) -> NoReturn:
+    """The lab's: what it needs of packages is more than python's library. It takes this process's place."""
     launcher("install", "program_table")
     launcher("install-if-possible", "services")
     launcher("library", line)
     command = [str(ROOT / "hz"), "for-checks", "lab", "-m", "hakozuna_lab", "endure", "--hours", f"{hours:g}"]
     command += ["--line", line, "--out", out, "--", *services]
-    return subprocess.run(command, check=False).returncode
+    os.execv(command[0], command)
 
 
 def of_line(command: Sequence[str], line: str) -> list[str] | None:
@@ -609,7 +609,7 @@ def main() -> int:
         given = options.line or options.out or options.service
         if options.hours:
             line, out = options.line or next(iter(lines()), ""), options.out or str(BUILDS / "endure")
-            return endure_for(options.hours, line, str(Path(out).absolute()), options.service)
+            endure_for(options.hours, line, str(Path(out).absolute()), options.service)
         if given:
             print("hz: hz endure: --line, --out and services need --hours; see hz endure --help", file=sys.stderr)
             return 125

@@ -174,6 +174,8 @@ def run(services: Sequence[Service], line: Contender, clock: Clock) -> list[Stor
         ]
         try:
             return [story.result() for story in told]
+        except KeyboardInterrupt:
+            raise LabError("interrupted: there is no page") from None
         finally:
             clock.stop.set()
 

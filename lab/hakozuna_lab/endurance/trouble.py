@@ -61,7 +61,8 @@ class Trouble:
         self._own = own
         self._random = random.Random(seed)
         self._was: dict[tuple[int, str], str] = {}  # of a process and a key: the value that it came with
-        known = {key.key for key in control.keys(pid)} if controlled else set()
+        rows = [row.split("\t") for row in insist(pid, "get list").splitlines()] if controlled else []
+        known = {key for key, when, *_ in rows if when in ("live", "action")}  # a line may have nothing of some
         self._signals = ["stop", *(["signal"] if own else [])]
         self._knobs = [key for key in (*VALUES, *DONE) if key in known]
         if controlled and not known.issuperset(DONE):
