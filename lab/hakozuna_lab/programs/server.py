@@ -79,6 +79,8 @@ def running(job: Job, server: Server) -> Iterator[int]:
     try:
         await_ready(process, server.ready, log)
         yield process.pid
+        if process.poll() is not None:
+            raise RunError(f"{server.command[0]} ended before it was told to: {tail(log)}")
         process.send_signal(server.stop)
         code = process.wait(STOP_SECONDS)
         if code != 0:
