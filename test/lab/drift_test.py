@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hakozuna_lab.endurance import drift
 
-CYCLES = 1200  # 4 hours, a sample each 12 seconds
+CYCLES = 2400  # 8 hours, a sample each 12 seconds
 
 
 def series(
-    percent: float, noise: float, hours: float = 4.0, cycles: int = CYCLES, seed: int = 1, mib: float = 100.0
+    percent: float, noise: float, hours: float = 8.0, cycles: int = CYCLES, seed: int = 1, mib: float = 100.0
 ) -> drift.Drift:
     """So many per cent an hour of its level, with a noise of so many per cent."""
     at = np.linspace(0, hours, cycles)
@@ -22,7 +22,7 @@ def series(
 def test_a_leak_is_found() -> None:
     found = series(percent=2, noise=0.5)
     assert found.verdict == "drift"
-    assert found.slope == pytest.approx(2, abs=0.2)
+    assert found.slope == pytest.approx(2 / 1.12, abs=0.1)  # of its level in the second half
     assert found.low < found.slope < found.high
 
 
@@ -87,3 +87,9 @@ def test_an_interval_holds_the_true_slope_as_often_as_it_says() -> None:
 def test_how_it_is_told() -> None:
     assert str(drift.Drift(2.0, 1.5, 2.25)) == "+2.00 %/h [+1.50..+2.25]"
     assert str(drift.UNKNOWN) == "+0.00 %/h [-inf..+inf]"
+
+
+def test_what_may_still_fill_up_is_unclear() -> None:
+    """As a trial of 18 minutes showed it: 2 % more within its second half, by tables of the heap profile."""
+    assert series(percent=14, noise=0.3, hours=0.3, cycles=170, mib=12).verdict == "unclear"
+    assert series(percent=100, noise=0.3, hours=0.3, cycles=170, mib=12).verdict == "drift"

@@ -64,7 +64,7 @@ def story(name: str, percent: float, hours: float, failed: str = "") -> Story:
     [
         (story("good", 0.1, 8), 0, ""),
         (story("leaky", 2, 8), 1, r"hz: leaky drifts: \+1\.\d+ %/h \[\+1\.\d+\.\.\+1\.\d+\], more than 1 %/h\n"),
-        (story("short", 0, 0.1), 2, r"hz: short is unclear: \+0\.00 %/h \[-2\.50\.\.\+2\.50\] has 1 in it; .*\n"),
+        (story("short", 0, 0.1), 2, r"hz: short is unclear: \+0\.00 %/h \[-42\.50\.\.\+2\.50\] has 1 in it; .*\n"),
         (story("dead", 0, 8, "no end"), 1, r"hz: dead failed: no end\n"),
     ],
 )

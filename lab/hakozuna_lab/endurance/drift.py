@@ -17,6 +17,7 @@ SETTLED = 0.5  # the last part of the time that counts: before, tables and cache
 MOST_SAMPLES = 240  # of more, medians of neighbours
 NORMAL = 1.96  # 95 % of a normal distribution lie within so many deviations
 GRANULE_MIB = 1 / 16  # memory comes in granules: what grew by less than one does not show
+FILLING = 2.0  # per cent of the memory: so much more may come by tables and caches that still fill up, and be no leak
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ def of(hours: Sequence[float], mib: Sequence[float]) -> Drift:
     slopes = np.sort((values[second] - values[first]) / (at[second] - at[first]))
     slope = float(np.median(slopes))
     low, high = bounds(slopes, spread(at, values, slope))
-    unseen = GRANULE_MIB / float(at[-1] - at[0])
-    return Drift(*(100 / level * value for value in (slope, low - unseen, high + unseen)))
+    time = float(at[-1] - at[0])
+    unseen, filling = GRANULE_MIB / time, FILLING / 100 * level / time
+    return Drift(*(100 / level * value for value in (slope, low - unseen - filling, high + unseen)))
 
 
 def thinned(values: np.ndarray) -> np.ndarray:
