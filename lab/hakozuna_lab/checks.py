@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz test`, `hz coverage`, `hz programs` and `hz endure`: what is built and run, and where the time went. `hz` starts them with the
-system's python, and they use nothing but its library, so that no test waits for packages.
+"""`hz test`, `hz coverage`, `hz programs` and `hz endure`: what is built and run, and where the time went. `hz`
+starts them with the system's python, and they use nothing but its library, so that no test waits for packages.
 
 Each check is a step with a name; a step that fails does not keep the next from running, and the last lines name what
 failed. What is built goes to build/<preset>, what the compilers say to build/hz.log."""
@@ -585,8 +585,8 @@ def parser() -> Parser:
         prog="hz coverage",
         allow_abbrev=False,
         usage="hz coverage [--line NAME]... [--branches] [CTEST ARGS...]",
-        description="Which lines and branches of src/ the tests reach: a table by file and by folder, and the lines that"
-        " none does, by function; those that doc/coverage.md names stand apart. Needs clang and llvm.",
+        description="Which lines and branches of src/ the tests reach: a table by file and by folder, and the lines"
+        " that none does, by function; those that doc/coverage.md names stand apart. Needs clang and llvm.",
         epilog="Arguments that are not named here go to ctest: `hz coverage -L unit` says what these reach.",
     )
     covered.add_argument("--line", choices=names, action="append", default=[], metavar="NAME", help="build these (all)")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines and branches of src/ the tests reach. `hz coverage` (checks.py) calls it when its tests have run, with the
-system's python; it reads what they counted in a few seconds, once.
+"""Which lines and branches of src/ the tests reach. `hz coverage` (checks.py) calls it when its tests have run, with
+the system's python; it reads once what they counted, in seconds.
 
 clang counts each region of the code, and its runtime keeps the counters in a file that is mapped and shared (the preset
 `coverage`): what a process has counted is there whether it exits, forks, aborts or is killed, and nobody writes at its
@@ -79,8 +79,8 @@ def add(found: dict[str, Source], function: Mapping[str, Any], files: Sequence[s
 
 
 def lines(source: Source, text: str) -> dict[int, bool]:
-    """The lines that have code, and whether any instance reaches them. What decides in one is the innermost region that a
-    line begins in, and those that begin in it; but not where others have a block that this one left out, by `if
+    """The lines that have code, and whether any instance reaches them. What decides in one is the innermost region that
+    a line begins in, and those that begin in it; but not where others have a block that this one left out, by `if
     constexpr`, or that is a lambda's."""
     rows = ["", *text.splitlines()]
     begins = [len(row) - len(row.lstrip()) + 1 for row in rows]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hz coverage: what llvm-cov says of a header that two files compile is one account of it; and the page that explains what
-no test reaches names what is there."""
+"""hz coverage: what llvm-cov says of a header that two files compile is one account of it; and the page that explains
+what no test reaches names what is there."""
 
 import re
 from pathlib import Path
@@ -39,8 +39,8 @@ struct Box {
 ONE = """#include "box.hpp"
 int one(int n) { return n == 5 ? hz::Box<1>::never() : hz::Box<1>::take(n); }
 """
-# As llvm-cov 14 exports it. one.cpp was compiled with paths from the root of the tree; a test called one(-1), one(3) and
-# take(1) of Box<2>.
+# As llvm-cov 14 exports it. one.cpp was compiled with paths from the root of the tree; a test called one(-1), one(3)
+# and take(1) of Box<2>.
 FUNCTIONS: list[tuple[str, list[str], list[list[int]], list[list[int]]]] = [
     ("main", ["/tree/test/main.cpp"], [], [[3, 12, 3, 67, 1, 0, 0, 0]]),
     (
@@ -107,7 +107,18 @@ def found() -> dict[str, coverage.Source]:
 def test_a_line_is_reached_if_any_instance_is(found: dict[str, coverage.Source]) -> None:
     assert list(found) == ["src/box.hpp", "src/one.cpp"]
     reached = coverage.lines(found["src/box.hpp"], HEADER)
-    assert reached == {7: True, 8: True, 10: True, 12: True, 13: True, 14: True, 15: True, 16: True, 20: False, 21: False}
+    assert reached == {
+        7: True,
+        8: True,
+        10: True,
+        12: True,
+        13: True,
+        14: True,
+        15: True,
+        16: True,
+        20: False,
+        21: False,
+    }
 
 
 def test_what_one_instance_leaves_out_another_one_has() -> None:
