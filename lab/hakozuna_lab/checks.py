@@ -18,6 +18,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -201,15 +202,16 @@ FULL = (
     ),
 )
 
-# What is counted for `hz coverage`: all that is of the heap and cheap. Real programs, packages and what looks at the
-# libraries' machine code show no line that these do not.
+# What is counted for `hz coverage`: all that is of the heap and cheap, and the one that asks the thread of control.
+# Real programs, packages and what looks at the libraries' machine code show no line that these do not.
 COVERED = Lane(
     "coverage",
     folders=(
         *("contract", "death", "fault", "fuzz", "guarded", "heap_profile", "jemalloc", "life", "model"),
-        *("returns", "stress", "surface", "unit"),
+        *("observe", "returns", "stress", "surface", "unit"),
     ),
 )
+CONTROLLED = r"^observe\.ctl$"
 
 
 @dataclass
@@ -501,8 +503,9 @@ def cover(ledger: Ledger, chosen: Sequence[str], branches: bool, arguments: list
     if not ledger.do(f"{lane.preset}: build", lambda: build(lane)):
         return
     shutil.rmtree(counters, ignore_errors=True)
-    tier = [] if names_tests(arguments) else ["-LE", "^full$"]
-    ledger.do(f"{lane.preset}: tests", lambda: run(lane, [*tier, *arguments], quick=True))
+    runs = [arguments] if names_tests(arguments) else [["-LE", "^full$", *arguments], ["-R", CONTROLLED, *arguments]]
+    for words in runs:
+        ledger.do(f"{lane.preset}: {' '.join(words) or 'tests'}", partial(run, lane, words, quick=True))
     # What a test that failed had reached by then was reached.
     ledger.do(f"{lane.preset}: report", lambda: print(reach.report(folder, counters, branches)))
 
