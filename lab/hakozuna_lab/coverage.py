@@ -136,7 +136,7 @@ def function_of(source: Source, number: int, names: Mapping[str, str]) -> str:
 
 
 def named(source: Source, extent: Extent) -> bool:
-    return not re.search(r"ENK?Ul|\$_", source.functions[extent])
+    return not re.search(r"(Ul.*E\d*_|\$_\d+)cl[EI]", source.functions[extent])
 
 
 @dataclass(frozen=True)
