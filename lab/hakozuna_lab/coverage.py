@@ -254,9 +254,10 @@ def counted(folder: Path) -> list[str]:
 
 def exported(folder: Path, counters: Path) -> Any:
     merged = folder / "coverage.profdata"
-    profiles = sorted(str(path) for path in counters.glob("*.profraw"))
+    profiles = folder / "coverage.list"  # a file for each program and library of each process
+    profiles.write_text("".join(f"{path}\n" for path in sorted(counters.glob("*.profraw"))), encoding="utf-8")
     # With what was never run, too: lines have functions of one name that are not the same.
-    subprocess.run([tool("llvm-profdata"), "merge", "-o", str(merged), *profiles], check=True)
+    subprocess.run([tool("llvm-profdata"), "merge", "-o", str(merged), f"--input-files={profiles}"], check=True)
     first, *others = counted(folder)
     command = [tool("llvm-cov"), "export", first, *(f"--object={other}" for other in others)]
     command += [f"--instr-profile={merged}", "--skip-expansions", "--ignore-filename-regex=/(usr|test|bench)/"]
