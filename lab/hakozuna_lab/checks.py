@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz test`, `hz programs`, `hz suites` and `hz endure`: what is built and run, and where the time went. `hz` starts
-them with the system's python, and they use nothing but its library, so that no test waits for packages.
+"""`hz test`, `hz coverage`, `hz programs`, `hz suites` and `hz endure`: what is built and run, and where the time
+went. `hz` starts them with the system's python, and they use nothing but its library, so that no test waits for
+packages.
 
 Each check is a step with a name; a step that fails does not keep the next from running, and the last lines name what
 failed. What is built goes to build/<preset>, what the compilers say to build/hz.log."""
@@ -17,10 +18,12 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from hakozuna_lab import coverage as reach
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.suites import SUITES
 
@@ -202,6 +205,21 @@ FULL = (
         without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
     ),
 )
+
+# The runtime that counts opens and maps a file before the heap's first use, and these tests are about each call of the
+# system until then.
+DISTURBED = r"^life\.[^.]+\.preload\.Restrictions\.TheStart$|^fault\.[^.]+\.failing_calls\.PointsFromTheStart\."
+# What is counted for `hz coverage`: all that is of the heap and cheap, and the one that asks the thread of control.
+# Real programs, packages and what looks at the libraries' machine code show no line that these do not.
+COVERED = Lane(
+    "coverage",
+    folders=(
+        *("contract", "death", "fault", "fuzz", "guarded", "heap_profile", "jemalloc", "life", "model"),
+        *("observe", "returns", "stress", "surface", "unit"),
+    ),
+    without=DISTURBED,
+)
+CONTROLLED = r"^observe\.ctl$"
 
 
 @dataclass
@@ -480,6 +498,27 @@ def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
     return ledger.close()
 
 
+def coverage(chosen: Sequence[str], branches: bool, arguments: list[str]) -> int:
+    ledger = Ledger()
+    ledger.do("installation", lambda: install("coverage_tools"))
+    cover(ledger, chosen, branches, arguments)
+    return ledger.close()
+
+
+def cover(ledger: Ledger, chosen: Sequence[str], branches: bool, arguments: list[str]) -> None:
+    lane = replace(COVERED, only=tuple(chosen))
+    folder = BUILDS / lane.preset
+    counters = folder / "counters"
+    if not ledger.do(f"{lane.preset}: build", lambda: build(lane)):
+        return
+    shutil.rmtree(counters, ignore_errors=True)
+    runs = [arguments] if names_tests(arguments) else [["-LE", "^full$", *arguments], ["-R", CONTROLLED, *arguments]]
+    for words in runs:
+        ledger.do(f"{lane.preset}: {' '.join(words) or 'tests'}", partial(run, lane, words, quick=True))
+    # What a test that failed had reached by then was reached.
+    ledger.do(f"{lane.preset}: report", lambda: print(reach.report(folder, counters, branches)))
+
+
 def install(*kinds: str) -> None:
     launcher("install", *kinds)
 
@@ -487,7 +526,7 @@ def install(*kinds: str) -> None:
 def endure() -> int:
     os.environ["HZ_TEST_LONG"] = "1"
     ledger = Ledger()
-    ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab"))
+    ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
     lane = Lane("release")
     check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe"])
     check_lane(ledger, Lane("release-clang", folders=("fuzz",), only=("hakozuna",)), ["-L", "fuzz"])
@@ -499,6 +538,8 @@ def endure() -> int:
             ("stress-ng", ["sh", str(preload / "stress-ng.sh"), library]),
         ):
             ledger.do(f"{line} {name}", lambda c=command, n=line: of_line(c, n))  # type: ignore[misc]
+    del os.environ["HZ_TEST_LONG"]
+    cover(ledger, [], False, [])
     return ledger.close()
 
 
@@ -580,6 +621,18 @@ def parser() -> Parser:
         " that they choose run in full length. HZ_TEST_ALONE=1 gives every case of a suite a process of its own.",
     )
     tests.add_argument("--all", action="store_true", help="every preset, sanitizers, clang-format, clang-tidy")
+    names = lines()
+    covered = commands.add_parser(
+        "coverage",
+        prog="hz coverage",
+        allow_abbrev=False,
+        usage="hz coverage [--line NAME]... [--branches] [CTEST ARGS...]",
+        description="Which lines and branches of src/ the tests reach: a table by file and by folder, and the lines"
+        " that none does, by function; those that doc/coverage.md names stand apart. Needs clang and llvm.",
+        epilog="Arguments that are not named here go to ctest: `hz coverage -L unit` says what these reach.",
+    )
+    covered.add_argument("--line", choices=names, action="append", default=[], metavar="NAME", help="build these (all)")
+    covered.add_argument("--branches", action="store_true", help="also branches that always went the same way")
     table = commands.add_parser(
         "programs",
         prog="hz programs",
@@ -587,7 +640,6 @@ def parser() -> Parser:
         usage="hz programs [--line NAME] [--pairs N] [--markdown FILE] [PROGRAM...]",
         description="Real programs with and without us: same result? time and peak memory.",
     )
-    names = lines()
     table.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
     table.add_argument("--pairs", type=positive, default=1, metavar="N", help="runs with us and without us each (1)")
     table.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
@@ -626,7 +678,7 @@ def parser() -> Parser:
 
 def main() -> int:
     options, rest = parser().parse_known_args()
-    if rest and options.command != "test":
+    if rest and options.command not in ("test", "coverage"):
         print(f"hz: hz {options.command}: unknown option {rest[0]}; see hz {options.command} --help", file=sys.stderr)
         return 125
     if options.command == "programs":
@@ -643,6 +695,8 @@ def main() -> int:
             return 125
     os.environ.pop("HZ_BUILD_DIR", None)
     BUILDS.mkdir(exist_ok=True)
+    if options.command == "coverage":
+        return coverage(options.line, options.branches, rest)
     return test(options.all, rest) if options.command == "test" else endure()
 
 
