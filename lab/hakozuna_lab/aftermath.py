@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What comes back when: the resident memory of a server from its load on, as a table of the seconds and as a picture of
-that table. `hz bench PROGRAM --settle MS` writes the table into its document, `hz report PAGE.md` draws it. Costs
-nothing beside what they do anyway."""
+that table. `hz bench PROGRAM --settle MS` writes the table into its document, `hz report PAGE.md` draws it, and the
+tables of `hz endure --hours` as well (endurance/page.py). Costs nothing beside what they do anyway."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +21,13 @@ STEP = 0.5
 BEFORE = 5.0  # seconds of the load that are shown
 MARKED = 2.5  # seconds
 MIB = 1024
+AT_REST, KEPT, HIGHEST = "minutes, at rest", "minutes, kept", "minutes, highest"
+# Kind of picture: the heading of its table, its title.
+ENDURANCE = {
+    "rest": (AT_REST, "Anonymous memory at rest over time"),
+    "kept": (KEPT, "Memory that the heaps keep beside live blocks, at rest"),
+    "highest": (HIGHEST, "Resident memory over time, highest of each interval"),
+}
 
 Series = dict[str, list[tuple[float, float]]]  # by allocator: seconds, MiB
 
@@ -61,24 +68,25 @@ def markdown(results: Results) -> list[str]:
     return made
 
 
-def read(page: Path) -> Series:
-    """The first such table of a page; empty when there is none."""
+def read(page: Path, heading: str = HEADING) -> Series:
+    """The first such table of a page; empty when there is none. A dash is nothing."""
     names: list[str] = []
     series: Series = {}
     for line in page.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] == HEADING:
+        if cells[0] == heading:
             names = cells[1:]
             series = {name: [] for name in names}
         elif names and not line.startswith("|"):
             break
         elif names and set(line) - set("|- "):
             try:
-                second, *values = map(float, cells)
+                at, *values = [None if cell == "-" else float(cell) for cell in cells]
             except ValueError as error:
                 raise LabError(f"{page}: '{line}' is no row of numbers") from error
             for name, value in zip(names, values, strict=True):
-                series[name].append((second, value))
+                if at is not None and value is not None:
+                    series[name].append((at, value))
     return series
 
 
@@ -98,3 +106,9 @@ def draw(series: Series) -> Figure:
     axes.set(yscale="linear", ylim=(0, highest * 1.06))
     axes.axvline(0, color=light("soft"), linewidth=1)
     return figure
+
+
+def draw_endurance(title: str, series: Series) -> Figure:
+    """All are ours: a service each."""
+    lines = {name: [plots.Point(x, y, y, y) for x, y in points] for name, points in series.items() if points}
+    return plots.curves(title, "minutes", "MiB", lines, styles([], list(series)))

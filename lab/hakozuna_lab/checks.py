@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz test`, `hz programs` and `hz endure`: what is built and run, and where the time went. `hz` starts them with the
-system's python, and they use nothing but its library, so that no test waits for packages.
+"""`hz test`, `hz coverage`, `hz programs`, `hz suites` and `hz endure`: what is built and run, and where the time
+went. `hz` starts them with the system's python, and they use nothing but its library, so that no test waits for
+packages.
 
 Each check is a step with a name; a step that fails does not keep the next from running, and the last lines name what
 failed. What is built goes to build/<preset>, what the compilers say to build/hz.log."""
@@ -17,16 +18,20 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from hakozuna_lab import coverage as reach
 from hakozuna_lab.paths import ROOT
+from hakozuna_lab.suites import SUITES
 
 BUILDS = ROOT / "build"
 LOG = BUILDS / "hz.log"
 CORES = len(os.sched_getaffinity(0))
 SLOWEST = 10
+MOST_HOURS = 1000
 
 
 def lines() -> list[str]:
@@ -69,12 +74,13 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS and the whole matrix of returns, which hakozuna and hz7 run (of the matrix the others have one half or
-# the other, and hz3 a sample), and SLOW_CHECKED. What the direct API shows of whole processes, preload shows as well,
-# and sanitizers watch it. A sample is a part of all. Lines that have all but one of their boxes from others (hz3 and
-# hz8) repeat less. AddressSanitizer is not asked whether memory comes back: it keeps it.
+# LONG_PROGRAMS, three more of the longest, and the whole matrix of returns, which hakozuna and hz7 run (of the matrix
+# the others have one half or the other, and hz3 a sample), and SLOW_CHECKED. What the direct API shows of whole
+# processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines that have all but one of
+# their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes back: it keeps
+# it.
 BRIEF = ("hz3-fast", "hz5")
-LONG_PROGRAMS = "clang|cpython|gcc|gdb|go|java|node|rust"
+LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
 SHOWN_ELSEWHERE = r"|".join(
     (
         r"^(returns|life)\.[^.]+\.direct\.",
@@ -85,7 +91,7 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^returns\.(hakozuna|hz7)\.matrix\.(sample|half)$",
         r"^returns\.(hz3-fast|hz[4568])\.matrix\.(sample|all)$",
         r"^returns\.hz3\.matrix\.(half|all)$",
-        rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS})$",
+        rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|postgres|xz)$",
     )
 )
 # One thread only, and hundreds of short processes.
@@ -102,7 +108,7 @@ ANY_PRESET = r"^reject\."
 SLOW_EMULATED = r"|".join(
     (
         r"^contract\.Source(Contract|Limit)<hz_test::ReservedArena>",
-        r"^contract\.LineContract\.ManyShortThreads",
+        r"^contract\..*LineContract\.ManyShortThreads",
         r"^death\.[^.]+\.(preload|direct\.(Short|Report))",
         r"^surface\.[^.]+\.(static|preload\.Aligned)",
         r"^stress\..*\.(old_kernel|preload)\.",
@@ -112,7 +118,7 @@ SLOW_EMULATED = r"|".join(
 # By Wine, where processes and threads take long to begin: hundreds of them show no more than a few.
 SLOW_IN_WINE = r"|".join(
     (
-        r"^contract\.LineContract\.ManyShortThreads",
+        r"^contract\..*LineContract\.ManyShortThreads",
         r"^contract\.SourceLimit",
         r"^death\..*\.Handler$",
     )
@@ -143,7 +149,7 @@ FULL = (
     Lane(
         "release",
         long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8", "secure"),
-        brief_lines=("hz3", "hz8", "secure"),
+        brief_lines=("hz3", "hz8"),
         without=SHOWN_ELSEWHERE,
     ),
     Lane(
@@ -200,6 +206,21 @@ FULL = (
         without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
     ),
 )
+
+# The runtime that counts opens and maps a file before the heap's first use, and these tests are about each call of the
+# system until then.
+DISTURBED = r"^life\.[^.]+\.preload\.Restrictions\.TheStart$|^fault\.[^.]+\.failing_calls\.PointsFromTheStart\."
+# What is counted for `hz coverage`: all that is of the heap and cheap, and the one that asks the thread of control.
+# Real programs, packages and what looks at the libraries' machine code show no line that these do not.
+COVERED = Lane(
+    "coverage",
+    folders=(
+        *("contract", "death", "fault", "fuzz", "guarded", "heap_profile", "jemalloc", "life", "model"),
+        *("observe", "returns", "stress", "surface", "unit"),
+    ),
+    without=DISTURBED,
+)
+CONTROLLED = r"^observe\.ctl$"
 
 
 @dataclass
@@ -337,12 +358,13 @@ def numbers_of(folder: Path, without: str, environment: dict[str, str]) -> str:
 
 
 def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] | None:
-    """A test takes two of ctest's processors, one that sleeps takes one (test/support/weights.cmake)."""
+    """A test takes two of ctest's processors, one that sleeps takes one (test/support/weights.cmake). Three to a core:
+    with one test for each, a quarter of the time of both was nobody's."""
     folder = BUILDS / lane.preset
     results = folder / "results.xml"
     results.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", str(folder), "--output-on-failure", "--no-tests=error"]
-    command += ["--parallel", str(2 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
+    command += ["--parallel", str(3 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
     command += ["--no-label-summary", "--test-output-size-failed", "1000000"]
     tier = {"HZ_TEST_TIER": "quick"} if quick or lane.emulates else {}
     environment = {**os.environ, **tier, **dict(lane.environment)}
@@ -477,6 +499,27 @@ def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
     return ledger.close()
 
 
+def coverage(chosen: Sequence[str], branches: bool, arguments: list[str]) -> int:
+    ledger = Ledger()
+    ledger.do("installation", lambda: install("coverage_tools"))
+    cover(ledger, chosen, branches, arguments)
+    return ledger.close()
+
+
+def cover(ledger: Ledger, chosen: Sequence[str], branches: bool, arguments: list[str]) -> None:
+    lane = replace(COVERED, only=tuple(chosen))
+    folder = BUILDS / lane.preset
+    counters = folder / "counters"
+    if not ledger.do(f"{lane.preset}: build", lambda: build(lane)):
+        return
+    shutil.rmtree(counters, ignore_errors=True)
+    runs = [arguments] if names_tests(arguments) else [["-LE", "^full$", *arguments], ["-R", CONTROLLED, *arguments]]
+    for words in runs:
+        ledger.do(f"{lane.preset}: {' '.join(words) or 'tests'}", partial(run, lane, words, quick=True))
+    # What a test that failed had reached by then was reached.
+    ledger.do(f"{lane.preset}: report", lambda: print(reach.report(folder, counters, branches)))
+
+
 def install(*kinds: str) -> None:
     launcher("install", *kinds)
 
@@ -484,7 +527,7 @@ def install(*kinds: str) -> None:
 def endure() -> int:
     os.environ["HZ_TEST_LONG"] = "1"
     ledger = Ledger()
-    ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab"))
+    ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
     lane = Lane("release")
     check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe"])
     check_lane(ledger, Lane("release-clang", folders=("fuzz",), only=("hakozuna",)), ["-L", "fuzz"])
@@ -496,7 +539,19 @@ def endure() -> int:
             ("stress-ng", ["sh", str(preload / "stress-ng.sh"), library]),
         ):
             ledger.do(f"{line} {name}", lambda c=command, n=line: of_line(c, n))  # type: ignore[misc]
+    del os.environ["HZ_TEST_LONG"]
+    cover(ledger, [], False, [])
     return ledger.close()
+
+
+def endure_for(hours: float, line: str, out: str, services: Sequence[str]) -> NoReturn:
+    """The lab's: what it needs of packages is more than python's library. It takes this process's place."""
+    launcher("install", "program_table")
+    launcher("install-if-possible", "services")
+    launcher("library", line)
+    command = [str(ROOT / "hz"), "for-checks", "lab", "-m", "hakozuna_lab", "endure", "--hours", f"{hours:g}"]
+    command += ["--line", line, "--out", out, "--", *services]
+    os.execv(command[0], command)
 
 
 def of_line(command: Sequence[str], line: str) -> list[str] | None:
@@ -519,6 +574,16 @@ def programs(line: str, pairs: int, markdown: str, names: Sequence[str]) -> int:
     return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
 
 
+def suites(line: str, markdown: str, names: Sequence[str]) -> int:
+    """What a suite is run with is installed where that is possible; the table says what is not to be had."""
+    from hakozuna_lab.suites import run as command
+
+    launcher("install", "program_table")
+    if not names:
+        launcher("install-if-possible", "suites")
+    return command.main(line, Path(launcher("library", line)), BUILDS, markdown, names)
+
+
 class Parser(argparse.ArgumentParser):
     """Ends as every error of `hz` does."""
 
@@ -531,6 +596,16 @@ def positive(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]*", text):
         raise argparse.ArgumentTypeError(f"{text} is no number of runs")
     return int(text)
+
+
+def duration(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0
+    if not 0 < hours <= MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text} is no number of hours, above 0 and up to {MOST_HOURS}")
+    return hours
 
 
 def parser() -> Parser:
@@ -547,6 +622,18 @@ def parser() -> Parser:
         " that they choose run in full length. HZ_TEST_ALONE=1 gives every case of a suite a process of its own.",
     )
     tests.add_argument("--all", action="store_true", help="every preset, sanitizers, clang-format, clang-tidy")
+    names = lines()
+    covered = commands.add_parser(
+        "coverage",
+        prog="hz coverage",
+        allow_abbrev=False,
+        usage="hz coverage [--line NAME]... [--branches] [CTEST ARGS...]",
+        description="Which lines and branches of src/ the tests reach: a table by file and by folder, and the lines"
+        " that none does, by function; those that doc/coverage.md names stand apart. Needs clang and llvm.",
+        epilog="Arguments that are not named here go to ctest: `hz coverage -L unit` says what these reach.",
+    )
+    covered.add_argument("--line", choices=names, action="append", default=[], metavar="NAME", help="build these (all)")
+    covered.add_argument("--branches", action="store_true", help="also branches that always went the same way")
     table = commands.add_parser(
         "programs",
         prog="hz programs",
@@ -554,30 +641,63 @@ def parser() -> Parser:
         usage="hz programs [--line NAME] [--pairs N] [--markdown FILE] [PROGRAM...]",
         description="Real programs with and without us: same result? time and peak memory.",
     )
-    names = lines()
     table.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
     table.add_argument("--pairs", type=positive, default=1, metavar="N", help="runs with us and without us each (1)")
     table.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
     table.add_argument("program", nargs="*", metavar="PROGRAM", help="as in test/preload (all that may be had)")
-    commands.add_parser(
+    others = commands.add_parser(
+        "suites",
+        prog="hz suites",
+        allow_abbrev=False,
+        usage="hz suites [--line NAME] [--markdown FILE] [SUITE[:PART,...]...]",
+        description="Other people's test suites with and without us: what passes, fails and is skipped, and which tests"
+        " differ. Their sources are fetched into build/cache. Minutes to hours.",
+        epilog="PART is what the suite itself can be told to run alone: a module of CPython, a unit of Redis, a file of"
+        " SQLite, a program of glibc, jemalloc and mimalloc, a package of Go.",
+    )
+    others.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
+    others.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
+    others.add_argument("suite", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)} (all that may be had)")
+    endures = commands.add_parser(
         "endure",
         prog="hz endure",
-        usage="hz endure",
+        allow_abbrev=False,
+        usage="hz endure [--hours N [--line NAME] [--out DIR] [SERVICE...]]",
         description="The long runs, an hour and more: long stress tests, CPython's whole regression suite, stress-ng;"
-        " and the packages with all lines.",
+        " and the packages with all lines. With --hours: services under load for so long, trouble thrown at them, and"
+        " whether their memory drifts; a page with pictures.",
+        epilog="Services: redis, redis-learn, postgres, nginx, python, python-small; and leak, which has to fail. Exit"
+        " code with --hours: 0 none drifts, 1 one does or failed, 2 the run was too short to know. doc/lab.md says how"
+        " to read the page.",
     )
+    endures.add_argument("--hours", type=duration, metavar="N", help="for how long; 0.05 for a trial")
+    endures.add_argument("--line", choices=names, metavar="NAME", help="our line (the default line)")
+    endures.add_argument("--out", metavar="DIR", help="folder for the page and the pictures (build/endure)")
+    endures.add_argument("service", nargs="*", metavar="SERVICE", help="which of them (all but leak)")
     return top
 
 
 def main() -> int:
     options, rest = parser().parse_known_args()
-    if rest and options.command != "test":
+    if rest and options.command not in ("test", "coverage"):
         print(f"hz: hz {options.command}: unknown option {rest[0]}; see hz {options.command} --help", file=sys.stderr)
         return 125
     if options.command == "programs":
         return programs(options.line, options.pairs, options.markdown, options.program)
+    if options.command == "suites":
+        return suites(options.line, options.markdown, options.suite)
+    if options.command == "endure":
+        given = options.line or options.out or options.service
+        if options.hours:
+            line, out = options.line or next(iter(lines()), ""), options.out or str(BUILDS / "endure")
+            endure_for(options.hours, line, str(Path(out).absolute()), options.service)
+        if given:
+            print("hz: hz endure: --line, --out and services need --hours; see hz endure --help", file=sys.stderr)
+            return 125
     os.environ.pop("HZ_BUILD_DIR", None)
     BUILDS.mkdir(exist_ok=True)
+    if options.command == "coverage":
+        return coverage(options.line, options.branches, rest)
     return test(options.all, rest) if options.command == "test" else endure()
 
 

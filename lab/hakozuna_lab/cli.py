@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hakozuna_lab import LabError
+from hakozuna_lab.paths import ROOT
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -192,6 +193,20 @@ def tune(
     from hakozuna_lab import tune as command
 
     command.main(program, line, pairs, show, out)
+
+
+@app.command()
+def endure(
+    services: Annotated[list[str] | None, typer.Argument(help="services (all)")] = None,
+    hours: Annotated[float, typer.Option(help="for how long; 0.05 for a trial")] = 8.0,
+    line: Annotated[str, typer.Option(help="our line (the default line)")] = "",
+    out: Annotated[Path, typer.Option(help="folder for the page and the pictures")] = ROOT / "build/endure",
+) -> None:
+    """Services under load for hours, trouble thrown at them, and whether their memory drifts."""
+    from hakozuna_lab.contender import line_names
+    from hakozuna_lab.endurance import run as command
+
+    command.main(services or [], hours, line or line_names()[0], out)
 
 
 @app.command()

@@ -93,10 +93,14 @@ def load() -> str:
     return read_text("/proc/loadavg")
 
 
-def prepare() -> None:
-    """Before the first run. When memory runs out, a workload of ours shall be what the kernel ends: children inherit
-    it. Who measures on a busy machine is told at once."""
+def offer_ourselves() -> None:
+    """When memory runs out, a workload of ours shall be what the kernel ends: children inherit it."""
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
+
+
+def prepare() -> None:
+    """Before the first run. Who measures on a busy machine is told at once."""
+    offer_ourselves()
     before = cpu_times()
     time.sleep(1)
     share = others_share(before, cpu_times())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hz report PAGE.md`: the pictures of a results page. Where its rows are real programs: the speed and the peak memory
-of each allocator beside the C library's, by medians; where it has a table of memory over time: that (aftermath.py).
+of each allocator beside the C library's, by medians; where it has tables of memory over time: those (aftermath.py).
 They are made of the tables that stand in the page, so a picture shows what was committed and nothing else. README shows
 one of each; test/lab/overview_test.py holds them to their pages. Takes a second."""
 
@@ -123,6 +123,9 @@ def make(page: Path, folder: Path) -> list[Path]:
         figures["overview"] = draw(programs, ours), description
     if series := aftermath.read(page):
         figures["memory"] = aftermath.draw(series), f"Resident memory over time under {', '.join(series)}"
+    for kind, (heading, title) in aftermath.ENDURANCE.items():
+        if series := aftermath.read(page, heading):
+            figures[kind] = aftermath.draw_endurance(title, series), f"{title}: {', '.join(series)}"
     if not figures:
         raise LabError(
             f"{page}: there is no table with the columns {', '.join(HEADINGS)}, and none of memory over time"

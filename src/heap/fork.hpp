@@ -40,8 +40,10 @@ struct Forks {
   // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every
   // structure whole. Other threads' hot paths run on; each of their stores leaves their bins whole as well.
   // Other fork handlers run between ours and may allocate: this thread passes through the locks that it
-  // holds.
+  // holds. A signal handler that forks may have interrupted it anywhere: who is inside may hold any of them,
+  // and nobody else could release that. Then the child is as if no hook were called for it.
   static void on_fork() {
+    if (HZ_UNLIKELY(S::tls().inside != 0)) return;
     S::shelves.heaps.lock_all(&S::tls());
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
@@ -50,6 +52,7 @@ struct Forks {
     S::tls().forking = true;
   }
   static void after_fork() {
+    if (HZ_UNLIKELY(!S::tls().forking)) return;
     S::tls().forking = false;
     S::purger_state.lock.unlock();
     S::shared.lock.unlock();
@@ -58,6 +61,7 @@ struct Forks {
     S::shelves.heaps.unlock_all();
   }
   static void in_child() {
+    if (HZ_UNLIKELY(!S::tls().forking)) return;
     typename S::Global& g = S::global;
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);

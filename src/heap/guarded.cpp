@@ -4,6 +4,7 @@
 #include "heap/guarded.hpp"
 
 #include "base/compiler.hpp"
+#include "base/plain_word.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "box/guard/report.hpp"
@@ -23,9 +24,10 @@ enum class Use : std::uint8_t { kUnused, kLive, kFreed };
 
 struct Place {
   std::atomic<Use> use{Use::kUnused};
-  std::uint32_t bin = 0;
-  std::uintptr_t block = 0;
-  std::size_t size = 0;
+  // Whose place it is writes them, and who frees what it had before may read them.
+  OwnerWord<std::uint32_t> bin;
+  OwnerWord<std::uintptr_t> block;
+  OwnerWord<std::size_t> size;
   Stack allocated, freed;
 };
 
@@ -35,7 +37,8 @@ constexpr std::uintptr_t align_down(std::uintptr_t n, std::size_t alignment) { r
 
 constinit os::Lock lock;
 constinit Place* places = nullptr;
-constinit std::uint16_t ring[kPlaces] = {};  // the first `idle` from `head` on
+constinit std::uint16_t* ring = nullptr;  // of kPlaces; the first `idle` from `head` on
+constinit char* mapping_text = nullptr;   // of CodeMappings::kRoom
 constinit unsigned head = 0, idle = 0;
 constinit Random chance;
 
@@ -63,10 +66,9 @@ unsigned char filler(std::uintptr_t at) { return static_cast<unsigned char>(0xA7
 
 template <class Each>
 void each_beside(const Place& place, Each each) {
-  const std::uintptr_t from = page_of(place), to = from + page(), end = place.block + place.size;
-  for (std::uintptr_t at = place.block - from < kLooked ? from : place.block - kLooked; at < place.block;
-       ++at)
-    each(at);
+  const std::uintptr_t from = page_of(place), to = from + page();
+  const std::uintptr_t block = place.block.peek(), end = block + place.size.peek();
+  for (std::uintptr_t at = block - from < kLooked ? from : block - kLooked; at < block; ++at) each(at);
   for (std::uintptr_t at = end; at < to && at < end + kLooked; ++at) each(at);
 }
 void fill(const Place& place) {
@@ -84,15 +86,16 @@ std::uintptr_t overwritten(const Place& place) {
 // --- what is told
 
 HZ_COLD void tell_block(const Place& place, std::uintptr_t at, bool live, std::uintptr_t code) {
+  const std::uintptr_t block = place.block.peek(), end = block + place.size.peek();
   os::Message message;
-  message.text("hz: guarded block=0x").hex(place.block).text(" size=").decimal(place.size);
+  message.text("hz: guarded block=0x").hex(block).text(" size=").decimal(end - block);
   message.text(live ? " state=live" : " state=freed");
-  if (at < place.block) {
-    message.text(" ptr=before:").decimal(place.block - at);
-  } else if (at >= place.block + place.size) {
-    message.text(" ptr=behind:").decimal(at - place.block - place.size);
+  if (at < block) {
+    message.text(" ptr=before:").decimal(block - at);
+  } else if (at >= end) {
+    message.text(" ptr=behind:").decimal(at - end);
   } else {
-    message.text(" ptr=inside:").decimal(at - place.block);
+    message.text(" ptr=inside:").decimal(at - block);
   }
   if (code != 0) message.text(" code=0x").hex(code);
   message.text("\n").send();
@@ -129,7 +132,6 @@ HZ_COLD void tell_mapping(const char* mapping, std::size_t length) {
 HZ_COLD void explain(std::uintptr_t at, std::uintptr_t code) {
   if (!GuardedPool::has(pointer(at))) return;
   static constinit os::Turn turn;
-  static constinit char room[os::CodeMappings::kRoom];
   const Place& place = nearest(at);
   const Use use = place.use.load(std::memory_order_relaxed);
   if (use == Use::kUnused) return;
@@ -139,7 +141,7 @@ HZ_COLD void explain(std::uintptr_t at, std::uintptr_t code) {
   if (was_freed) tell_stack("freed", place.freed);
   const os::Turn::Mine mine(turn);
   if (!mine.is()) return;
-  os::CodeMappings mappings(room);
+  os::CodeMappings mappings(mapping_text);
   std::size_t length = 0;
   while (const char* const mapping = mappings.next(length)) {
     if (is_of(mapping, length, place.allocated) || (was_freed && is_of(mapping, length, place.freed)))
@@ -157,7 +159,7 @@ HZ_COLD bool touched(std::uintptr_t at, std::uintptr_t code) {
   if (use == Use::kUnused || (use == Use::kLive && on_its_page)) return false;
   const Fault fault = on_its_page ? Fault::kUseAfterFree : Fault::kOutOfBounds;
   const bool fatal = FaultReport::is_fatal(fault);
-  FaultReport::tell(fault, pointer(at), place.bin, GuardedPool::state.line, code, fatal);
+  FaultReport::tell(fault, pointer(at), place.bin.peek(), GuardedPool::state.line, code, fatal);
   return !fatal && os::commit(pointer(align_down(at, page())), page());
 }
 
@@ -174,7 +176,8 @@ HZ_COLD bool make_places(const char* line) {
     const Hold hold(lock);
     if (GuardedPool::is_on()) return true;
     const std::size_t page = os::page_bytes(), bytes = (2 * std::size_t{kPlaces} + 1) * page;
-    const std::size_t of_places = align_up(kPlaces * sizeof(Place), page);
+    constexpr std::size_t kOfRing = kPlaces * sizeof(Place), kOfText = kOfRing + kPlaces * sizeof *ring;
+    const std::size_t of_places = align_up(kOfText + os::CodeMappings::kRoom, page);
     void* const table = os::map(of_places, page);
     void* const at = table == nullptr ? nullptr : os::reserve(bytes, page);
     if (at == nullptr) {
@@ -183,6 +186,8 @@ HZ_COLD bool make_places(const char* line) {
     }
     os::forbid_huge_pages(table, of_places);
     places = static_cast<Place*>(table);
+    ring = static_cast<std::uint16_t*>(pointer(address(table) + kOfRing));
+    mapping_text = static_cast<char*>(pointer(address(table) + kOfText));
     for (unsigned i = 0; i < kPlaces; ++i) ::new (static_cast<void*>(&places[i])) Place;
     for (unsigned i = 0; i < kPlaces; ++i) ring[i] = static_cast<std::uint16_t>(i);
     idle = kPlaces;
@@ -239,14 +244,15 @@ void* GuardedPool::take(Bin bin, std::size_t size, std::size_t alignment) {
     ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(place - places);
     return nullptr;
   }
-  place->block = at_the_end ? align_down(from + state.page - size, alignment) : from;
-  place->size = size;
-  place->bin = static_cast<std::uint32_t>(bin);
+  const std::uintptr_t block = at_the_end ? align_down(from + state.page - size, alignment) : from;
+  place->block.set(block);
+  place->size.set(size);
+  place->bin.set(static_cast<std::uint32_t>(bin));
   place->allocated.depth = place->freed.depth = 0;
   fill(*place);
   // Release: pairs with those who look without a lock.
   place->use.store(Use::kLive, std::memory_order_release);
-  return pointer(place->block);
+  return pointer(block);
 }
 
 void GuardedPool::Stack::walk(const void* caller, bool& walking) {
@@ -264,21 +270,24 @@ GuardedPool::Finding GuardedPool::look(const void* at) {
   // Acquire: pairs with take() and release().
   const Use use = place.use.load(std::memory_order_acquire);
   if (use == Use::kUnused) return {Fault::kNotAllocated, 0};
-  if (place.block != address(at))
-    return {use == Use::kLive ? Fault::kInterior : Fault::kNotAllocated, place.bin};
-  return {use == Use::kLive ? Fault::kNone : Fault::kDoubleFree, place.bin};
+  const Bin bin = place.bin.peek();
+  if (place.block.peek() != address(at))
+    return {use == Use::kLive ? Fault::kInterior : Fault::kNotAllocated, bin};
+  return {use == Use::kLive ? Fault::kNone : Fault::kDoubleFree, bin};
 }
 
 std::size_t GuardedPool::size_of(const void* block) {
-  return look(block).fault == Fault::kNone ? nearest(address(block)).size : 0;
+  return look(block).fault == Fault::kNone ? nearest(address(block)).size.peek() : 0;
 }
 
 bool GuardedPool::is_start(const void* at) {
   const Place& place = nearest(address(at));
-  return place.block == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
+  return place.block.peek() == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
 }
 
-GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
+GuardedPool::Finding GuardedPool::release(const void* block, bool& walking) {
+  Stack by;
+  by.walk(nullptr, walking);
   Place& place = nearest(address(block));
   Finding found;
   {

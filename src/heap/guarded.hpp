@@ -47,7 +47,7 @@ struct GuardedPool {
     return bytes != 0 && reinterpret_cast<std::uintptr_t>(at) - state.base < bytes;
   }
 
-  // A block; nullptr: all places are in use, or the system refuses. With the thread's lock, as release().
+  // A block; nullptr: all places are in use, or the system refuses. With the thread's lock.
   static void* take(Bin bin, std::size_t size, std::size_t alignment);
   // Whose it is, without a lock, before the program has it. `walking`: see heap/stacks.hpp.
   static void note(const void* block, const void* caller, bool& walking);
@@ -62,7 +62,10 @@ struct GuardedPool {
   static std::size_t size_of(const void* block);  // that was asked for; 0: no live block begins there
   static bool is_start(const void* at);           // of one, live or free
 
-  // The stack of who frees, which is walked before a lock is taken.
+  // A block ends, unless what is found says that it is none: kOutOfBounds, though, is found of one that does.
+  // Without a lock of the heap's, for it walks the stack. `walking`: see heap/stacks.hpp.
+  static Finding release(const void* block, bool& walking);
+
   static constexpr unsigned kMostFrames = 32;
   struct Stack {
     std::uint64_t thread = 0;
@@ -71,8 +74,6 @@ struct GuardedPool {
 
     void walk(const void* caller, bool& walking);
   };
-  // A block ends, unless what is found says that it is none: kOutOfBounds, though, is found of one that does.
-  static Finding release(const void* block, const Stack& by);
 
   struct State {
     std::atomic<std::uint64_t> every;

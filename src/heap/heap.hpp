@@ -616,18 +616,14 @@ struct Heap {
     free_here(block, tag);
   }
   HZ_COLD static void free_guarded(void* block) {
-    GuardedPool::Stack by;
-    by.walk(nullptr, S::tls().walking);
-    GuardedPool::Finding found;
-    {
-      Entered here;
-      found = GuardedPool::release(block, by);
-      if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds)
-        count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, static_cast<Bin>(found.bin), false,
-              block);
-    }
+    const GuardedPool::Finding found = GuardedPool::release(block, S::tls().walking);
+    if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds) count_guarded(block, found.bin);
     if (found.fault == Fault::kNone) return;
     Guard::report(found.fault, found.at == 0 ? block : pointer(found.at), found.bin, Line::kName);
+  }
+  HZ_COLD static void count_guarded(const void* block, Bin bin) {
+    Entered here;
+    count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, bin, false, block);
   }
   static void free_huge(void* block) { free_here(block, Route::find(S::global.route, address(block))); }
 

@@ -224,8 +224,8 @@ HZ_COLD void warn(const char* what, const char* path) {
   std::size_t length = 0;
   while (path[length] != 0 && length < kShown) ++length;
   os::Message message;
-  message.text("hz: warning: heap profile ").part(path, length).text(length < kShown ? "" : "...");
-  message.text(length != 0 ? ": " : "").text(what).text("\n").send();
+  message.text("hz: warning: heap profile").text(length != 0 ? " " : "").part(path, length);
+  message.text(length < kShown ? ": " : "...: ").text(what).text("\n").send();
 }
 
 // False if there is no memory for them. Where a process has several heaps, they have one profile.

@@ -4,7 +4,9 @@
 // contract; called when the heap opens, if blocks lie on guarded pages, and by the system.
 #include <errno.h>
 #include <signal.h>
+#if defined(__linux__)
 #include <ucontext.h>
+#endif
 
 #include <atomic>
 

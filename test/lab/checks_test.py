@@ -153,7 +153,7 @@ def test_what_is_for_ctest_goes_to_ctest() -> None:
 
 def test_help_builds_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("something was started"))
-    for command in ("test", "programs", "endure"):
+    for command in ("test", "coverage", "programs", "suites", "endure"):
         monkeypatch.setattr("sys.argv", ["hz", command, "--help"])
         with pytest.raises(SystemExit) as end:
             checks.main()

@@ -18,7 +18,7 @@ from hakozuna_lab import LabError, RunError
 from hakozuna_lab.contender import Contender, find_line, line_names
 from hakozuna_lab.programs import PROGRAMS
 from hakozuna_lab.programs.program import Job, measure_to_end
-from hakozuna_lab.programs.server import Load, serve
+from hakozuna_lab.programs.server import Load, Server, serve
 from hakozuna_lab.watch import read
 
 OURS = find_line(line_names()[0])
@@ -140,7 +140,7 @@ def test_a_server_that_fails(script: str, message: str, folder: Path) -> None:
         return Load(1, 1)
 
     with pytest.raises(RunError, match=message):
-        serve(job(folder), ["sh", "-c", script], ready=(folder / "up").exists, load=put_load)
+        serve(job(folder), Server(["sh", "-c", script], (folder / "up").exists), put_load)
 
 
 def test_a_load_that_fails_leaves_no_server_behind(folder: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_load_that_fails_leaves_no_server_behind(folder: Path) -> None:
 
     script = "sleep 60 & echo $! >child; touch up; wait"
     with pytest.raises(RunError, match="refused"):
-        serve(job(folder), ["sh", "-c", script], ready=(folder / "up").exists, load=put_load)
+        serve(job(folder), Server(["sh", "-c", script], (folder / "up").exists), put_load)
     child = (folder / "child").read_text(encoding="utf-8").strip()
     deadline = time.monotonic() + 10
     while read(Path(f"/proc/{child}/cmdline")):  # empty once it is dead, waited for or not

@@ -86,7 +86,7 @@ class ExitCodes(unittest.TestCase):
 
     def test_each_command_has_help(self):
         with tempfile.TemporaryDirectory() as empty:  # nothing is built, and nothing runs
-            for command in ("run", "tune", "doctor", "lab", "test", "programs", "endure"):
+            for command in ("run", "tune", "doctor", "lab", "test", "coverage", "programs", "suites", "endure"):
                 for option in ("--help", "-h"):
                     result = self.expect(0, command, option, HZ_BUILD_DIR=empty)
                     self.assertTrue(result.stdout.startswith(f"usage: hz {command}"), result.stdout)

@@ -2,9 +2,12 @@
 //
 // A child that no fork handler is told of, by clone(2) or _Fork(3). Where the process never had a thread,
 // nobody but its one thread can hold a lock of the heap. Where it had some, and has none left, our purger may
-// be anywhere: the child finds out, and its heap works, and so does everything that the parent gave it.
+// be anywhere: the child finds out, and its heap works, and so does everything that the parent gave it. And a
+// child of a signal handler that interrupted the heap: our fork handler may not wait for who waits for it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -21,6 +24,7 @@ namespace hz_test {
 namespace {
 
 constexpr unsigned kForks = 20, kForksBesidePurger = 150;
+constexpr int kForksInAHandler = 100;
 constexpr unsigned kBlocks = 20'000;
 
 void* blocks[kBlocks];
@@ -119,6 +123,43 @@ void ForkBesideThePurger() {
   Require(beside > kForksBesidePurger / 4, "the purger was there");
 }
 
+// What takes locks most of the time, and the system's work in between.
+void CrossWithoutEnd(const volatile sig_atomic_t& over) {
+  while (over == 0) {
+    void* held[8];
+    for (unsigned i = 0; i < 8; ++i) held[i] = api::Malloc((i + 1) * 700'000);
+    for (void* block : held) api::Free(block);
+  }
+}
+
+// fork(3) may be called in a handler by POSIX of 2008, and by the C library in a process of one thread.
+volatile sig_atomic_t forks_in_handler, over_in_handler;
+void ForkInAHandler() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    const pid_t child = fork();
+    if (child == 0) _exit(7);
+    ExpectWholeChild(child);
+    forks_in_handler = forks_in_handler + 1;
+    over_in_handler = forks_in_handler >= kForksInAHandler ? 1 : 0;
+  };
+  Require(sigaction(SIGALRM, &action, nullptr) == 0, "there are signals");
+  const itimerval each = {.it_interval = {0, 700}, .it_value = {0, 700}};
+  Require(setitimer(ITIMER_REAL, &each, nullptr) == 0, "there are timers");
+  CrossWithoutEnd(over_in_handler);
+  const itimerval never = {};
+  Require(setitimer(ITIMER_REAL, &never, nullptr) == 0, "it ends");
+  UseTheHeap();
+  const pid_t last = fork();
+  if (last == 0) {
+    alarm(20);
+    UseTheHeap();
+    _exit(7);
+  }
+  ExpectWholeChild(last);
+}
+
+const Scene in_handler("ForkInAHandler", [] { ForkInAHandler(); });
 const Scene by_clone("ForkByClone", [] { ForkAgainAndAgain(&ForkByClone); });
 const Scene by_fork("ForkBy_Fork", [] {
   if (By_Fork() != nullptr) ForkAgainAndAgain(By_Fork());
@@ -127,6 +168,7 @@ const Scene beside_purger("ForkBesideThePurger", [] { ForkBesideThePurger(); });
 
 TEST(RawFork, ByClone) { ExpectScene("ForkByClone", 0); }
 TEST(RawFork, By_Fork) { ExpectScene("ForkBy_Fork", 0); }
+TEST(RawFork, InAHandler) { ExpectScene("ForkInAHandler", 0); }
 TEST(RawFork, BesideThePurger) {
   if (IsTiny()) GTEST_SKIP() << "it has no purger";
   ExpectScene("ForkBesideThePurger", 0);

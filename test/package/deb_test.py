@@ -134,6 +134,7 @@ class Deb(PackageTest):
             ["tune", "true"],
             ["test"],
             ["endure"],
+            ["coverage"],
             ["programs"],
             ["bench"],
             ["ab"],

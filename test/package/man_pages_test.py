@@ -13,7 +13,7 @@ from packages import ROOT, command
 MAN = ROOT / "doc/man"
 HZ = ROOT / "hz"
 # Commands whose --help needs no environment of python's, which the lab's do.
-EXPLAINED = ("run", "tune", "doctor", "stat", "ctl", "prof", "exporter", "test", "programs", "endure")
+EXPLAINED = ("run", "tune", "doctor", "stat", "ctl", "prof", "exporter", "test", "coverage", "programs", "endure")
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPython's own regression suite, every object a block of ours (PYTHONMALLOC=malloc): no new failure.
 
-cpython.py LIBRARY [--whole | --half 0|1] [MODULE...], with HZ_TEST_LINE. What fails with us is run without us too,
+cpython.py LIBRARY [--whole | --half 0|1] [--once plain|served] [MODULE...], with HZ_TEST_LINE. What fails with us is run without us too,
 and what fails there as well does not count; what is new then is run once more alone, both ways, so that a test that
-fails now and then by itself does not count either. Exit codes as in lib.sh. Costs under a minute on two idle
+fails now and then by itself does not count either. --once is for `hz suites`, which compares itself: one run, as it is. Exit codes as in lib.sh. Costs under a minute on two idle
 processors, --half (every second module, from the first or the second) half of it, --whole about ten.
 """
 import argparse
@@ -60,12 +60,21 @@ sys.exit(not ours)"""
         if subprocess.run([self.python, "-c", code], env=self.environment(True), check=False).returncode != 0:
             sys.exit("FAILED: our library does not serve python")
 
-    def run(self, modules, served, alone=False):
-        """Runs MODULES (none: all); what failed, as {module: {case, ...}}."""
+    def command(self, modules, alone=False):
+        """What runs MODULES (none: all)."""
         command = [self.python, "-m", "test", "-W", "--timeout", "400", "--tempdir", self.folder, "--ignore", NEVER]
         if not alone:
             command += ["-j", str(len(os.sched_getaffinity(0)))]
-        command += modules
+        return command + modules
+
+    def once(self, modules, served):
+        """The suite's own words and exit code."""
+        return subprocess.run(self.command(modules), env=self.environment(served), cwd=self.folder, check=False,
+                              stdin=subprocess.DEVNULL).returncode
+
+    def run(self, modules, served, alone=False):
+        """Runs MODULES (none: all); what failed, as {module: {case, ...}}."""
+        command = self.command(modules, alone)
         how = ("with us" if served else "without us") + (", alone" if alone else "")
         print(f"--- {how}: {' '.join(modules) or 'all'}", flush=True)
         done = subprocess.run(command, env=self.environment(served), cwd=self.folder, text=True, errors="replace",
@@ -119,13 +128,18 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--half", type=int, choices=(0, 1))
+    parser.add_argument("--once", choices=("plain", "served"))
     parser.add_argument("modules", nargs="*")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         suite = Suite(python_with_suite(), os.path.abspath(wanted.library), folder)
-        suite.check_served()
         short = SHORT if wanted.half is None else SHORT[wanted.half::2]
-        served = suite.run([] if wanted.whole else wanted.modules or short, served=True)
+        modules = [] if wanted.whole else wanted.modules or short
+        if wanted.once != "plain":
+            suite.check_served()
+        if wanted.once:
+            return suite.once(modules, served=wanted.once == "served")
+        served = suite.run(modules, served=True)
         plain = suite.run(sorted(served), served=False) if served else {}
         new = new_failures(served, plain)
         show("failures with us", served)

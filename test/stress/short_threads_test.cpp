@@ -29,7 +29,7 @@ TEST(ShortThreads, DoNotGrowTheProcess) {
     for (unsigned i = 0; i < 12; ++i) blocks[i] = MakeBlock((number * 37 + i * 131) % 3000 + 1);
     for (const Block& block : blocks) CheckAndFree(block);
   };
-  const unsigned threads = Rounds(100000, 5000);
+  const unsigned threads = Rounds(Long() ? 100000 : 30000, 5000);
   InTurn(threads / 20, work);
   const std::size_t before = RssBytes();
   InTurn(threads, work);

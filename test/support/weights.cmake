@@ -22,7 +22,7 @@ set(HZ_TEST_COSTS
   "EveryThreadLeavesAfterAPause|HeldOwner|NoneLeft|AtEveryInstruction" 8
   "^fault\\..*(Shrinking|FailingCalls)" 8
   "^(hostile|stress|lab|package\\.consumer|launcher)\\." 5
-  "^(contract\\.(LineContract|SourceLimit)|model|death|reject)" 4)
+  "^(contract\\..*(LineContract|SourceLimit)|model|death|reject)" 4)
 
 set(HZ_TESTS_THAT_SLEEP "^returns\\.|EveryThreadLeavesAfterAPause")
 
@@ -77,7 +77,7 @@ set(HZ_TESTS_KEPT "^preload\\..*\\.(lua|python3|sqlite3|shellcheck)$")
 list(JOIN HZ_TESTS_LEFT "|" HZ_TESTS_LEFT)
 
 # hz_weigh(LABEL TESTS…)
-# `hz test` tells ctest twice as many processors as there are: a test takes two of them, one that sleeps takes one.
+# `hz test` tells ctest three times as many processors as there are: a test takes two of them, one that sleeps takes one.
 function(hz_weigh label)
   foreach(name IN LISTS ARGN)
     set(cost 0)

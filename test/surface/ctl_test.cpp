@@ -116,7 +116,7 @@ TEST(Ctl, EveryKeyTellsWhatItIs) {
       EXPECT_NE("", answer.text);
     }
   }
-  EXPECT_EQ(IsTiny() ? 5u : 13u, live);
+  EXPECT_EQ(IsTiny() ? 5u : 14u, live);
   for (const char* deed : {"trim", "purge", "write_stats", "write_profile", "write_heap_profile"})
     EXPECT_EQ("action", rows.at(deed).when);
   EXPECT_EQ("0", rows.at("control").value);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operating system as we see it, where it is of POSIX: what os_test.cpp cannot ask of every system.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -117,6 +120,41 @@ TEST(OsPosixProcess, NobodyListeningIsNoError) {
   EXPECT_EQ(kErrno, errno);
   dup2(saved, 2);
   close(saved);
+}
+
+// The reader of a pipe that is full, when a signal comes.
+int late_reader = -1;
+void ReadLate(int /*signal*/) {
+  static char bytes[65536];
+  while (read(late_reader, bytes, sizeof bytes) > 0) continue;
+}
+
+TEST(OsPosixProcess, AMessageThatASignalInterruptsIsWritten) {
+  int ends[2];
+  ASSERT_EQ(0, pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+  late_reader = ends[0];
+  const std::string page(4096, '.');
+  while (write(ends[1], page.data(), page.size()) > 0) continue;
+  ASSERT_EQ(0, fcntl(ends[1], F_SETFL, 0));  // from now on who writes waits
+  struct sigaction late = {};
+  struct sigaction before = {};
+  late.sa_handler = &ReadLate;  // and the call that it interrupts is not begun again
+  ASSERT_EQ(0, sigaction(SIGALRM, &late, &before));
+  const int saved = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  const itimerval soon = {.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 50000}};
+  setitimer(ITIMER_REAL, &soon, nullptr);
+  errno = kErrno;
+  os::write_error("late\n", 5);
+  EXPECT_EQ(kErrno, errno);
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  sigaction(SIGALRM, &before, nullptr);
+  char text[16] = {};
+  EXPECT_EQ(5, read(ends[0], text, sizeof text));
+  EXPECT_STREQ("late\n", text);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 // A program may close its stderr before the last line is written.

@@ -8,7 +8,7 @@ import re
 import time
 
 from hakozuna_lab.programs.program import SHARED, Job, Program, Record, find, first_line, run_client
-from hakozuna_lab.programs.server import Load, connects, serve
+from hakozuna_lab.programs.server import Load, Server, connects, serve
 
 SOCKET = "memcached.sock"
 ROUNDS = 6
@@ -24,8 +24,22 @@ def load(job: Job) -> Load:
 
 
 def work(job: Job) -> Record:
-    server = [find("memcached"), "-s", SOCKET, "-u", getpass.getuser(), "-m", "256", "-t", "4", "-c", "600", "-I", "2m"]
-    return serve(job, server, ready=lambda: connects(job.workdir / SOCKET), load=lambda: load(job))
+    command = [
+        find("memcached"),
+        "-s",
+        SOCKET,
+        "-u",
+        getpass.getuser(),
+        "-m",
+        "256",
+        "-t",
+        "4",
+        "-c",
+        "600",
+        "-I",
+        "2m",
+    ]
+    return serve(job, Server(command, lambda: connects(job.workdir / SOCKET)), lambda: load(job))
 
 
 MEMCACHED = Program(

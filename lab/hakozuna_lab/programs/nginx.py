@@ -11,7 +11,7 @@ import socket
 
 from hakozuna_lab import RunError
 from hakozuna_lab.programs.program import SHARED, Job, Program, Record, find, first_line, run_client
-from hakozuna_lab.programs.server import Load, connects, serve
+from hakozuna_lab.programs.server import Load, Server, connects, serve
 
 REQUESTS = {"compressed": 80_000, "proxied": 80_000}
 PATHS = {"compressed": "page40.html", "proxied": "proxied/page20.html"}
@@ -40,10 +40,13 @@ def free_port() -> int:
 
 
 def load(job: Job, port: int) -> Load:
-    requests = job.count(REQUESTS[job.case])
+    return ask(job, port, PATHS[job.case], job.count(REQUESTS[job.case]))
+
+
+def ask(job: Job, port: int, path: str, requests: int) -> Load:
     said = run_client(
         [find("ab"), "-q", "-k", "-n", str(requests), "-c", "20", "-e", "percentiles.csv",
-         "-H", "Accept-Encoding: gzip", f"http://127.0.0.1:{port}/{PATHS[job.case]}"],
+         "-H", "Accept-Encoding: gzip", f"http://127.0.0.1:{port}/{path}"],
         job.workdir,
     )  # fmt: skip
     answered, bad = (re.search(rf"^{what}: +(\d+)", said, re.M) for what in ("Complete requests", "Failed requests"))
@@ -55,16 +58,15 @@ def load(job: Job, port: int) -> Load:
     return Load(requests, float(taken[1]), {f"p{n}": times[str(n)] for n in (50, 95, 99)})
 
 
+def server(job: Job, port: int) -> Server:
+    write_site(job, port)
+    command = [find("nginx"), "-e", str(job.workdir / "error.log"), "-c", str(job.workdir / "nginx.conf")]
+    return Server(command, lambda: connects(job.workdir / "nginx.sock"), stop=signal.SIGQUIT)
+
+
 def work(job: Job) -> Record:
     port = free_port()
-    write_site(job, port)
-    return serve(
-        job,
-        [find("nginx"), "-e", str(job.workdir / "error.log"), "-c", str(job.workdir / "nginx.conf")],
-        ready=lambda: connects(job.workdir / "nginx.sock"),
-        load=lambda: load(job, port),
-        stop=signal.SIGQUIT,
-    )
+    return serve(job, server(job, port), lambda: load(job, port))
 
 
 NGINX = Program(

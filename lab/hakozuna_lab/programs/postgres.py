@@ -11,12 +11,13 @@ import shutil
 import signal
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from hakozuna_lab import RunError
 from hakozuna_lab.programs.program import PLACES, SHARED, Job, Program, Record, client_env, find, first_line, run_client
-from hakozuna_lab.programs.server import Load, serve
+from hakozuna_lab.programs.server import Load, Server, serve
 
 # Debian keeps the server's programs of each version in a folder of its own.
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
@@ -90,24 +91,29 @@ def latencies(folder: Path) -> dict[str, float]:
     return {f"p{n}": cuts[n - 1] for n in (50, 95, 99)}
 
 
-def work(job: Job) -> Record:
+def cluster(job: Job, settings: Mapping[str, str]) -> tuple[Job, Server]:
+    """A fresh one. Its job's library lies where the cluster's user may read it."""
     owner = as_owner(job)
     run_client([*owner, tool("initdb"), "-D", "data", "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
                job.workdir)  # fmt: skip
-    asked = job.contender.library
-    if owner and asked:  # where that user may read it
-        job = replace(job, contender=replace(job.contender, library=Path(shutil.copy(asked, job.workdir))))
-    settings = [word for key, value in SETTINGS.items() for word in ("-c", f"{key}={value}")]
-    record = serve(
-        job,
-        [*owner, tool("postgres"), "-D", "data", "-k", str(job.workdir), *settings],
-        ready=lambda: answers(job),
-        prepare=lambda: prepare(job),
-        load=lambda: load(job),
-        stop=signal.SIGINT,
-    )
-    if owner and asked and Path(record["allocator_file"]) == job.contender.library:
-        record["allocator_file"] = str(asked)
+    if owner and job.contender.library:
+        copied = Path(shutil.copy(job.contender.library, job.workdir))
+        job = replace(job, contender=replace(job.contender, library=copied))
+    words = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+    # What is set for the server is not for setpriv: with HZ_CONTROL=1 that would have threads, and glibc ends a process
+    # in which one thread alone kept the right to change its groups.
+    own = job.contender.env
+    server = [find("env"), *(f"{name}={value}" for name, value in own.items()), tool("postgres")]
+    command = [*owner, *server, "-D", "data", "-k", str(job.workdir), *words]
+    env = {name: value for name, value in job.env.items() if name not in own}
+    return job, Server(command, lambda: answers(job), env, signal.SIGINT)
+
+
+def work(job: Job) -> Record:
+    own, server = cluster(job, SETTINGS)
+    record = serve(own, server, lambda: load(own), lambda: prepare(own))
+    if own.contender.library and Path(record["allocator_file"]) == own.contender.library:
+        record["allocator_file"] = str(job.contender.library)
     return record
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hakozuna_lab import RunError
 from hakozuna_lab.programs.program import Job, Program, Record, find, first_line, run_client
-from hakozuna_lab.programs.server import Load, connects, serve
+from hakozuna_lab.programs.server import Load, Server, connects, serve
 
 SOCKET = "redis.sock"  # relative to the work folder: a socket's path must be short
 KEYS = 200_000
@@ -69,14 +69,13 @@ def memtier(job: Job) -> Load:
     return Load(each * 20, each * 20 / float(totals["Ops/sec"]), latency)
 
 
+def server(job: Job) -> Server:
+    command = [find("redis-server"), "--port", "0", "--unixsocket", SOCKET, "--save", "", "--daemonize", "no"]
+    return Server(command, lambda: connects(job.workdir / SOCKET), environment(job))
+
+
 def work(put_load: Callable[[Job], Load], job: Job) -> Record:
-    return serve(
-        job,
-        [find("redis-server"), "--port", "0", "--unixsocket", SOCKET, "--save", "", "--daemonize", "no"],
-        ready=lambda: connects(job.workdir / SOCKET),
-        load=lambda: put_load(job),
-        env=environment(job),
-    )
+    return serve(job, server(job), lambda: put_load(job))
 
 
 def environment(job: Job) -> dict[str, str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a server, puts a load on it, waits until it is idle, and stops it: what programs that are servers share."""
+"""Starts a server, puts a load on it, waits until it is idle, and stops it: what programs that are servers share. For
+their runs, and for `hz endure --hours`, which loads them again and again."""
 
 import os
 import signal
@@ -21,6 +22,16 @@ STOP_SECONDS = 60
 
 
 @dataclass(frozen=True)
+class Server:
+    """How one is started, when it can be asked, and what ends it well. No `env`: that of the job."""
+
+    command: Sequence[str]
+    ready: Callable[[], bool]
+    env: Mapping[str, str] | None = None
+    stop: signal.Signals = signal.SIGTERM
+
+
+@dataclass(frozen=True)
 class Load:
     """What a load tool said, or what was counted and timed for it."""
 
@@ -29,18 +40,9 @@ class Load:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
 
 
-def serve(
-    job: Job,
-    command: Sequence[str],
-    *,
-    ready: Callable[[], bool],
-    load: Callable[[], Load],
-    prepare: Callable[[], object] = lambda: None,
-    env: Mapping[str, str] | None = None,
-    stop: signal.Signals = signal.SIGTERM,
-) -> Record:
+def serve(job: Job, server: Server, load: Callable[[], Load], prepare: Callable[[], object] = lambda: None) -> Record:
     """One run: start, `prepare`, `load`, idle, end. The record's memory is of the server and all its processes."""
-    with running(job, command, env or job.env, ready, stop) as pid:
+    with running(job, server) as pid:
         with Watch(pid) as watch:
             prepare()
             before = cpu_seconds(pid)
@@ -66,25 +68,26 @@ def serve(
 
 
 @contextmanager
-def running(
-    job: Job, command: Sequence[str], env: Mapping[str, str], ready: Callable[[], bool], stop: signal.Signals
-) -> Iterator[int]:
+def running(job: Job, server: Server) -> Iterator[int]:
     """A server that answers, and that ends well when it is told to."""
     log = job.workdir / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, env=dict(env), cwd=job.workdir, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-        )
+            server.command, env=dict(server.env or job.env), cwd=job.workdir, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
     try:
-        await_ready(process, ready, log)
+        await_ready(process, server.ready, log)
         yield process.pid
-        process.send_signal(stop)
+        if process.poll() is not None:
+            raise RunError(f"{server.command[0]} ended before it was told to: {tail(log)}")
+        process.send_signal(server.stop)
         code = process.wait(STOP_SECONDS)
         if code != 0:
-            raise RunError(f"{command[0]} ended with {code}: {tail(log)}")
+            raise RunError(f"{server.command[0]} ended with {code}: {tail(log)}")
         refuse_warnings(job, log)
     except subprocess.TimeoutExpired as error:
-        raise RunError(f"{command[0]} did not end when it was told to") from error
+        raise RunError(f"{server.command[0]} did not end when it was told to") from error
     finally:
         if process.poll() is None:
             signal_all(tree(process.pid), signal.SIGKILL)

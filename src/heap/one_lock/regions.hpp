@@ -46,20 +46,25 @@ struct Regions {
     }
 
    private:
-    // Functions of their own, as slot_size is.
+    // Functions of their own, as slot_size is. Still inside: a signal handler that forks would wait for the
+    // end of this work.
     HZ_SLOW static void begin_work() {
       ++at_work;
-      open();
+      if (HZ_LIKELY(!mine().forking)) lock.unlock();
     }
     HZ_SLOW static void end_work() {
-      close();
+      if (HZ_LIKELY(!mine().forking)) lock.lock();
       --at_work;
     }
     static void close() {
-      if (HZ_LIKELY(!mine().forking)) lock.lock();
+      if (HZ_UNLIKELY(mine().forking)) return;
+      mine().inside = true;
+      lock.lock();
     }
     static void open() {
-      if (HZ_LIKELY(!mine().forking)) lock.unlock();
+      if (HZ_UNLIKELY(mine().forking)) return;
+      lock.unlock();
+      mine().inside = false;
     }
   };
 
@@ -183,8 +188,10 @@ struct Regions {
   }
 
   // Around a fork the lock is held, so that the child finds everything whole, and the system is at no work of
-  // ours, or what it is at would be lost to the child.
+  // ours, or what it is at would be lost to the child. Not where a signal handler forks that interrupted this
+  // very thread inside: nobody else could end that.
   static void before_fork() {
+    if (HZ_UNLIKELY(mine().inside)) return;
     lock.lock();
     while (at_work != 0) {
       lock.unlock();
@@ -194,6 +201,7 @@ struct Regions {
     mine().forking = true;
   }
   static void after_fork() {
+    if (HZ_UNLIKELY(!mine().forking)) return;
     mine().forking = false;
     lock.unlock();
   }
@@ -205,6 +213,7 @@ struct Regions {
   static inline constinit os::Lock lock;
   struct Thread {
     bool forking = false;
+    bool inside = false;  // has the lock, or the system works for it, or it is about to
 
     static constexpr Thread late() { return {}; }
     bool is_over() const { return true; }

@@ -21,8 +21,9 @@
 //   data      plain accesses that nothing orders are reported, and so is memory that was unmapped
 //
 // What fails prints the steps of that execution. The next run of the same program fails in the same one, for
-// there is nothing that differs; of random ones HZ_TEST_SEED says where to begin. HZ_EXPLORE_EXECUTIONS
-// bounds the orders.
+// there is nothing that differs. A random one is made by its seed alone: what is printed runs that one again.
+//   HZ_EXPLORE_EXECUTIONS  how many orders of a scenario for each number of switches, 0: none
+//   HZ_EXPLORE_RANDOM      how many random executions after these, HZ_TEST_SEED: the first one's seed
 #include "explorer.hpp"
 
 #include <ucontext.h>
@@ -38,10 +39,20 @@
 #include <unordered_map>
 #include <vector>
 
+#include "os/lock.hpp"
 #include "os/os.hpp"
 
 // Of the program: what is static lies between.
 extern "C" char __data_start, _end;
+
+// Which of the mutants that were compiled into the headers is switched on: see mutants.py.
+int hz_mutant = 0;
+// In the place of a lock that is not taken: each time another one.
+hz::os::Lock& hz_unlocked(hz::os::Lock& lock, bool is) {
+  static hz::os::Lock others[256];
+  static unsigned last = 0;
+  return is ? others[last = (last + 1) % 256] : lock;
+}
 
 namespace hz_test::explorer {
 namespace {
@@ -127,7 +138,7 @@ struct Line {
   std::uint64_t value;
 };
 std::vector<Line> trace;
-std::size_t used;
+std::size_t used, reserved;  // of the room, from its start and from its end
 
 // Of one scenario.
 const char* scenario = "";
@@ -162,7 +173,8 @@ std::uint64_t next_random() {
     std::printf(" (%#zx)", reinterpret_cast<std::uintptr_t>(where) - reinterpret_cast<std::uintptr_t>(arena));
   std::printf(", thread %d, step %u\n", static_cast<int>(running), steps);
   if (random_choices)
-    std::printf("HZ_TEST_SEED=%llu explorer %s\n", static_cast<unsigned long long>(seed), scenario);
+    std::printf("HZ_EXPLORE_EXECUTIONS=0 HZ_EXPLORE_RANDOM=1 HZ_TEST_SEED=%llu explorer %s\n",
+                static_cast<unsigned long long>(seed), scenario);
   for (const Line& line : trace)
     std::printf("  thread %u  %-10s %#8zx  %#llx\n", line.thread, line.what, line.address,
                 static_cast<unsigned long long>(line.value));
@@ -245,21 +257,25 @@ void say(const char* what, std::uintptr_t address, std::uint64_t value) {
   trace.push_back({running, what, address - reinterpret_cast<std::uintptr_t>(arena), value});
 }
 
-// Before an access to a word; notes who has it.
+// Whether it was known before as a word that threads share; notes who has it.
+bool is_shared(std::uintptr_t address, bool writes) {
+  if (shared.count(address) != 0) return true;
+  Access& access = accesses[address];
+  access.by |= 1U << running;
+  access.written |= writes;
+  if (access.written && (access.by & (access.by - 1)) != 0) shared.insert(address), shared_grew = true;
+  return false;
+}
+
+// Before an access to a word. What was random before, or will be, is nothing to a random execution: each word
+// is a place to switch there.
 void step(std::uintptr_t address, bool writes) {
   if (++steps > kMostSteps) fail("it does not come to an end");
   for (const auto& [begin, end] : unmapped)
     if (begin <= address && address < end)
       fail("memory that was unmapped is used", reinterpret_cast<void*>(address));
   if (me().may_be_cut && choose(2) != 0) leave(State::kEnded);
-  Access& access = accesses[address];
-  access.by |= 1U << running;
-  access.written |= writes;
-  if (shared.count(address) == 0) {
-    if (access.written && (access.by & (access.by - 1)) != 0) shared.insert(address), shared_grew = true;
-    return;
-  }
-  switch_to(pick(false));
+  if (random_choices || is_shared(address, writes)) switch_to(pick(false));
 }
 
 Word& word_at(std::uintptr_t address, std::uint64_t value) {
@@ -296,8 +312,8 @@ std::uint64_t load(std::uintptr_t address, std::size_t bytes, std::uint64_t now,
   std::size_t oldest = me().known.of(word.number);
   if (order == kConsistent && consistent.of(word.number) > oldest) oldest = consistent.of(word.number);
   std::size_t back = 0;
-  if (oldest < newest && !me().fresh && shared.count(address) != 0 &&
-      (old_reads < kOldReads || random_choices)) {
+  if (oldest < newest && !me().fresh &&
+      (random_choices || (old_reads < kOldReads && shared.count(address) != 0))) {
     back = choose(static_cast<unsigned>(newest - oldest + 1));
     if (back != 0) ++old_reads;
   }
@@ -378,7 +394,7 @@ void run_once(const Scenario& s) {
   consistent = {};
   trace.clear();
   std::memset(arena, 0, used);
-  used = 0;
+  used = reserved = 0;
   steps = all_accesses = preemptions = old_reads = 0;
   at = 0;
   running = kNobody;
@@ -436,7 +452,7 @@ void run(const Scenario& s) {
   scenario = s.name;
   accesses.clear();
   shared.clear();
-  const unsigned most = number_from("HZ_EXPLORE_EXECUTIONS", 1000);
+  const unsigned most = number_from("HZ_EXPLORE_EXECUTIONS", 1000) / s.share;
   unsigned orders = 0;
   bool complete = false;
   unsigned allowed = 0;
@@ -445,7 +461,7 @@ void run(const Scenario& s) {
     if (!complete) break;
   }
   random_choices = true;
-  const unsigned chance = number_from("HZ_EXPLORE_RANDOM", 200);
+  const unsigned chance = (number_from("HZ_EXPLORE_RANDOM", 200) + s.share - 1) / s.share;
   const unsigned first = number_from("HZ_TEST_SEED", 1);
   for (unsigned i = 0; i < chance; ++i) {
     random_state = seed = first + i;
@@ -462,7 +478,7 @@ void* Execution::room(std::size_t bytes, std::size_t alignment) {
   used = (used + alignment - 1) & ~(alignment - 1);
   void* const result = arena + used;
   used += bytes;
-  if (used > kRoom) fail("the explorer has no room left");
+  if (used + reserved > kRoom) fail("the explorer has no room left");
   return result;
 }
 void Execution::thread(std::function<void()> steps_of_it) {
@@ -493,14 +509,23 @@ std::size_t outside() {
 void on_cpu(unsigned cpu) {
   if (running != kNobody) me().cpu = cpu;
 }
+bool is_running() { return running != kNobody; }
 unsigned self() { return running == kNobody ? 0 : running; }
 void others_may_run() {
   if (running != kNobody) switch_to(pick(false));
 }
 void may_be_cut_off() { me().may_be_cut = true; }
+void go_on_in_a_child() {
+  for (auto& thread : threads) {
+    me().known.join(thread->known);
+    if (thread.get() != &me()) thread->state = State::kEnded;
+  }
+  say("forks", reinterpret_cast<std::uintptr_t>(arena), 0);
+}
 
-Scenario::Scenario(const char* its_name, void (*its_run)(Execution&))
-    : name(its_name), run(its_run), next(scenarios) {
+void Scenario::enlist(void (*its_run)(Execution&)) {
+  run = its_run;
+  next = scenarios;
   scenarios = this;
 }
 
@@ -645,6 +670,30 @@ bool unmap(void* at, std::size_t bytes) {
   return true;
 }
 bool forbid_huge_pages(void*, std::size_t) { return true; }
+// From the end of the room, of which only what is made usable is written to.
+void* reserve(std::size_t bytes, std::size_t alignment) {
+  reserved = (reserved + bytes + alignment - 1) & ~(alignment - 1);
+  if (used + reserved > kRoom) fail("the explorer has no room left");
+  unmap(arena + kRoom - reserved, bytes);
+  return arena + kRoom - reserved;
+}
+bool commit(void* at, std::size_t bytes) {
+  others_may_run();
+  std::memset(at, 0, bytes);
+  const auto begin = reinterpret_cast<std::uintptr_t>(at), end = begin + bytes;
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> left;
+  for (const auto& [from, to] : unmapped) {
+    if (from < begin) left.emplace_back(from, std::min(to, begin));
+    if (to > end) left.emplace_back(std::max(from, end), to);
+  }
+  unmapped = std::move(left);
+  return true;
+}
+bool forbid(void* at, std::size_t bytes) {
+  others_may_run();
+  return unmap(at, bytes);
+}
+std::uint64_t random_word() { return 0x9E3779B97F4A7C15U; }
 bool is_mapped(void* at, std::size_t) {
   for (const auto& [begin, end] : unmapped)
     if (begin <= reinterpret_cast<std::uintptr_t>(at) && reinterpret_cast<std::uintptr_t>(at) < end)
@@ -699,6 +748,7 @@ int main(int count, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   arena = static_cast<char*>(std::aligned_alloc(1 << 20, kRoom));
   std::memset(arena, 0, kRoom);
+  hz_mutant = static_cast<int>(number_from("HZ_MUTANT", 0));
   unsigned ran = 0;
   for (const Scenario* s = scenarios; s != nullptr; s = s->next) {
     bool wanted = count == 1;

@@ -11,6 +11,10 @@
 #include <new>
 #include <utility>
 
+#ifndef HZ_EXPLORE
+#define HZ_EXPLORE ""
+#endif
+
 namespace hz_test::explorer {
 
 // One execution. What it makes lies at the same addresses each time, and is gone at its end.
@@ -44,19 +48,33 @@ std::size_t outside();                  // how many somebody has
 
 // Where the calling thread is from now on.
 void on_cpu(unsigned cpu);
-// The calling thread's number, from 0.
+// The calling thread's number, from 0; before and after all of them there is none.
 unsigned self();
+bool is_running();
 // A step of the scenario itself: others may run here, as if it had come to a word.
 void others_may_run();
 // From here on the calling thread may end before any of its steps, as one that a fork left behind.
 void may_be_cut_off();
+// The calling thread is in the child of a fork from here on: the others end wherever they are.
+void go_on_in_a_child();
 
-// Each scenario stands in one of these, at namespace scope.
+// Each scenario stands in one of these, at namespace scope. Those whose names do not begin with HZ_EXPLORE
+// are not compiled: a mutant needs one of them. Of one whose executions are long, a share is run.
 struct Scenario {
-  Scenario(const char* name, void (*run)(Execution&));
+  __attribute__((always_inline)) Scenario(const char* its_name, void (*its_run)(Execution&))
+      : Scenario(its_name, 1, its_run) {}
+  __attribute__((always_inline))
+  Scenario(const char* its_name, unsigned its_share, void (*its_run)(Execution&))
+      : name(its_name), share(its_share) {
+    if (__builtin_strncmp(its_name, HZ_EXPLORE, sizeof(HZ_EXPLORE) - 1) == 0) enlist(its_run);
+  }
   const char* name;
-  void (*run)(Execution&);
-  Scenario* next;
+  unsigned share;  // one in so many
+  void (*run)(Execution&) = nullptr;
+  Scenario* next = nullptr;
+
+ private:
+  void enlist(void (*its_run)(Execution&));
 };
 
 }  // namespace hz_test::explorer

@@ -5,40 +5,11 @@
 // fronts; what they stand on (states, spans, books) is here no more than they ask of it.
 #include "box/front/linked_bins.hpp"
 #include "box/front/magazine_bins.hpp"
-#include "explorer.hpp"
-#include "heap/purger.hpp"
+#include "mini.hpp"
 
 namespace hz_test::explorer {
-namespace {
 
-constexpr hz::Bin kBin = 3;
-
-struct Nothing {};
-
-template <class AFront>
-struct Mini {
-  using Front = AFront;
-  static constexpr const char* kName = "mini";
-  struct Guard {
-    static bool intact(const Nothing&, const void*) { return true; }
-  };
-  struct Exchange {
-    static void give_empty(void*) {}
-  };
-  struct Background {};
-  struct Policy {};
-  struct Source {};
-  struct Retain {
-    static void enter(Nothing&, Nothing&, unsigned) {}
-    static void leave(Nothing&, Nothing&, unsigned) {}
-    static void bins_shrunk(Nothing&, std::size_t) {}
-    static void bins_grown(Nothing&, std::size_t) {}
-  };
-  struct Observe {
-    static void count(Nothing&, hz::Event, unsigned) {}
-  };
-};
-
+struct OfRevocation;
 // What of magazines a thread may have; the line's answer for a class.
 struct ForMagazines {
   static constexpr unsigned kBinSlots = 32;
@@ -46,106 +17,17 @@ struct ForMagazines {
     static constexpr unsigned max_capacity(hz::Bin) { return 8; }
   };
 };
-using Linked = Mini<hz::LinkedBins>;
-using Arrays = Mini<hz::MagazineBins<ForMagazines>>;
+using Linked = Mini<OfRevocation, hz::LinkedBins>;
+using Arrays = Mini<OfRevocation, hz::MagazineBins<ForMagazines>>;
 
-}  // namespace
 }  // namespace hz_test::explorer
 
 namespace hz {
 
-using hz_test::explorer::Mini;
-using hz_test::explorer::Nothing;
-
 template <class F>
-struct State<Mini<F>> {
-  struct Local;
-  struct Left {
-    unsigned left[kBins];
-  };
-  struct Quota {
-    typename F::PerThread front;
-    Left countdown;
-  };
-  struct Thread {
-    typename F::PerThread front;
-    Nothing guard, retain, observe;
-    typename F::Store store;
-    unsigned outbox = 0;
-    os::Lock lock;
-    OwnerWord<Local*> local;
-    OwnerWord<bool> deferring, hooked, revoked;
-    bool hidden = false;
-    std::size_t capacity_bytes = 0, taken_back = 0;
-    Thread *next = nullptr, *closed = nullptr;
-    OwnerWord<Quota*> quota;
-    Left* countdown = nullptr;
-
-    void lost(Bin, std::size_t slots) { taken_back += slots; }
-    void gave(std::size_t) {}
-  };
-  struct Local {
-    std::atomic<Thread*> fast{nullptr};
-    SharedWord<typename F::PerThread*> supply{nullptr};
-    Thread* heap = nullptr;
-    bool forking = false;
-  };
-  struct Global {
-    Nothing retain;
-    os::Lock threads_lock;
-    Thread* threads = nullptr;
-    std::atomic<std::uint32_t> purger{0};
-  };
-  static constexpr std::uint32_t kNoPurger = 0, kPurgerRuns = 1, kPurgerSleeps = 2;
-
-  static inline Global global;
-  static inline Local locals[4];
-  static inline Thread empty, shared, purger_state;
-  static Local& tls() { return locals[hz_test::explorer::self()]; }
-
-  static void show(Thread& t, bool shown) {
-    Local* const local = t.local.peek();
-    if (local != nullptr) show(*local, shown ? unless_counting(t) : empty);
-  }
-  static void show(Local& local, Thread& t) {
-    local.fast.store(&t, std::memory_order_relaxed);
-    local.supply.set(&t.front);
-  }
-  static Thread& unless_counting(Thread& t) { return t; }
-  struct Hold : os::Guarded {
-    explicit Hold(os::Lock& lock) : Guarded(&lock) {}
-  };
-  struct TryHold : os::Guarded {
-    explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(lock.try_lock()) {
-      if (held) adopt(lock);
-    }
-    const bool held;
-  };
-  struct Crossing : Hold {
-    explicit Crossing(Thread& t) : Hold(t.lock) {}
-  };
-};
-
-template <class F>
-struct SpanReturn<Mini<F>> {
-  using Thread = typename State<Mini<F>>::Thread;
-  static void put_back(Thread&, Bin, typename F::Bundle bundle) {
-    void* room[16];
-    const unsigned count = bundle.take(room, 16);
-    for (unsigned i = 0; i < count; ++i) hz_test::explorer::taken(room[i]);
-  }
-  static bool is_slot(const void*, Bin) { return true; }
-};
-template <class F>
-struct Reclaim<Mini<F>> {
-  static void send(typename State<Mini<F>>::Thread& t, bool) { t.outbox = 0; }
-};
-template <class F>
-struct Faults<Mini<F>> {
-  static void note(Fault, const void*, Bin) {
-    hz_test::explorer::expect(false, "two lists cannot be unresolved");
-  }
-  struct Telling {};
+struct Reclaim<hz_test::explorer::Mini<hz_test::explorer::OfRevocation, F>> {
+  using Line = hz_test::explorer::Mini<hz_test::explorer::OfRevocation, F>;
+  static void send(typename State<Line>::Thread& t, bool) { t.outbox = 0; }
 };
 
 }  // namespace hz
@@ -160,10 +42,7 @@ struct Owner {
   using Threads = hz::Threads<Line>;
 
   explicit Owner(Execution& e) : t(e.make<typename S::Thread>()) {
-    for (auto* state : {&S::empty, &S::shared, &S::purger_state}) ::new (state) typename S::Thread;
-    for (auto& local : S::locals) ::new (&local) typename S::Local;
-    ::new (&S::global) typename S::Global;
-    hz::os::Lock::spins_.store(0, std::memory_order_relaxed);
+    S::begin();
     Front::join(t.front, t.store);
     Front::set_capacity(t.front, kBin, 4);
     Front::set_capacity(t.front, kBin + 1, 4);
@@ -195,12 +74,19 @@ struct Owner {
   void cross() {
     const hz::os::Guarded hold(t.lock);
     if (t.revoked.peek()) Threads::reattach(t);
+    others_may_run();
+    ++t.capacity_bytes;  // what a slow path may change
+    others_may_run();
   }
   // As Heap::deferred: the outbox is the owner's while the flag is up and it still sees its state.
   void defer() {
     t.deferring.put(true);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (S::tls().fast.load(std::memory_order_relaxed) == &t) ++t.outbox;
+    if (S::tls().fast.load(std::memory_order_relaxed) == &t) {
+      others_may_run();
+      ++t.outbox;
+      others_may_run();
+    }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.deferring.set_last(false);
   }

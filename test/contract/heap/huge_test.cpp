@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "contract/lines.hpp"
+#include "contract/heap/line.hpp"
 #include "support/capture.hpp"
 
 namespace hz_test {
@@ -40,7 +40,7 @@ class HugeContract : public ::testing::Test {
     std::thread([] { Heap::free(block); }).join();
   }
 };
-TYPED_TEST_SUITE(HugeContract, LinesOfBoxes);
+TYPED_TEST_SUITE(HugeContract, ThisLine);
 
 TYPED_TEST(HugeContract, OneOfTwoFreesAtOnceIsToldAndTheRunsStayWhole) {
   using Heap = typename TestFixture::Heap;

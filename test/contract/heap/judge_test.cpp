@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "contract/lines.hpp"
+#include "contract/heap/line.hpp"
 #include "support/capture.hpp"
 
 namespace hz_test {
@@ -44,7 +44,7 @@ class JudgeContract : public ::testing::Test {
     return capture.Text();
   }
 };
-TYPED_TEST_SUITE(JudgeContract, LinesOfBoxes);
+TYPED_TEST_SUITE(JudgeContract, ThisLine);
 
 TYPED_TEST(JudgeContract, ARunThatGoesAfterTheLookIsReportedAsItWas) {
   using Heap = typename TestFixture::Heap;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each capacity of a line with bounds, driven far past its bound: the program goes on, nothing is lost, what
-// has no room is returned by who sent it, and what is held does not grow with how far the bound was passed.
+// Each capacity of a line with bounds (hz6), driven far past its bound: the program goes on, nothing is lost,
+// what has no room is returned by who sent it, and what is held does not grow with how far the bound was
+// passed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,13 +10,13 @@
 #include <thread>
 #include <vector>
 
-#include "contract/lines.hpp"
+#include "contract/heap/line.hpp"
 #include "support/barrier.hpp"
 
 namespace hz_test {
 namespace {
 
-using Line = hz::Hz6;
+using Line = hz::ThisLine;
 using Heap = hz::Heap<Line>;
 
 hz_stats_t Stats() { return hz::Library<Line>::stats(); }

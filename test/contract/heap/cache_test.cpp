@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What threads cache, for a line of boxes, and what the purger has in its hands.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "contract/heap/line.hpp"
+#include "support/sanitizers.hpp"
+
+namespace hz_test {
+namespace {
+
+template <class Line>
+class CacheContract : public ::testing::Test {
+ protected:
+  using Heap = hz::Heap<Line>;
+
+  // Blocks that threads sent to who had allocated them.
+  static std::uint64_t Sent() {
+    const hz_stats_t stats = hz::Library<Line>::stats();
+    return stats.remote_sent + stats.remote_refused;
+  }
+};
+TYPED_TEST_SUITE(CacheContract, ThisLine);
+
+// Threads that free what they allocated have nothing to do with each other, where owners are told apart: no
+// span has slots of two of them.
+TYPED_TEST(CacheContract, WhoFreesItsOwnBlocksSendsNone) {
+  using Heap = typename TestFixture::Heap;
+  constexpr unsigned kThreads = 2, kSteps = 200000;  // of more threads not all may have their own
+  const std::uint64_t before = this->Sent();
+  std::vector<std::thread> threads;
+  for (unsigned id = 0; id < kThreads; ++id) {
+    threads.emplace_back([id] {
+      std::mt19937 random(id);
+      void* blocks[400] = {};
+      for (unsigned step = 0; step < kSteps; ++step) {
+        void*& block = blocks[random() % std::size(blocks)];
+        if (block == nullptr) {
+          block = Heap::malloc(16 + random() % 2033);
+        } else {
+          Heap::free(std::exchange(block, nullptr));
+        }
+      }
+      for (void* block : blocks) Heap::free(block);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(this->Sent() - before, kThreads * kSteps / 2 / 100);
+}
+
+TYPED_TEST(CacheContract, SizesThatAThreadHasLeftDoNotStayInItsBins) {
+  using Heap = typename TestFixture::Heap;
+  using Front = typename TypeParam::Front;
+  std::thread([] {
+    const auto churn = [](std::size_t size, std::size_t count) {
+      std::vector<void*> blocks;
+      for (std::size_t i = 0; i < count; ++i) blocks.push_back(Heap::malloc(size));
+      for (void* block : blocks) Heap::free(block);
+    };
+    constexpr std::size_t kLeft = 8 * hz::kKiB, kInUse = hz::kKiB;
+    const hz::Bin bin = hz::scan_bin(kLeft + TypeParam::Guard::kSealBytes);
+    for (int round = 0; round < 4; ++round) churn(kLeft, 64);
+    const auto& front = hz::State<TypeParam>::tls().heap->front;
+    ASSERT_GE(Front::count(front, bin), 8u);
+    for (int round = 0; round < 400; ++round) churn(kInUse, 1000);
+    EXPECT_EQ(0u, Front::count(front, bin));
+  }).join();
+}
+
+TYPED_TEST(CacheContract, AThreadThatCrossesOftenMayCacheMore) {
+  using Heap = typename TestFixture::Heap;
+  if (hz::kThreadSanitizer || kEmulated) GTEST_SKIP() << "every crossing is slow";
+  if (kSealed<TypeParam>) GTEST_SKIP() << "clearing takes longer than crossing";
+  std::thread([] {
+    std::vector<void*> blocks(20000);
+    std::mt19937 random(1);
+    const auto start = std::chrono::steady_clock::now();
+    std::size_t budget = 0;
+    do {
+      for (void*& block : blocks) block = Heap::malloc(1 + random() % (16 * hz::kKiB));
+      for (void* block : blocks) Heap::free(block);
+      budget = hz::State<TypeParam>::tls().heap->policy.budget;
+    } while (budget < TypeParam::kThreadCacheMost &&
+             std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+    EXPECT_EQ(TypeParam::kThreadCacheMost, budget);
+    EXPECT_LE(hz::State<TypeParam>::tls().heap->capacity_bytes, budget);
+  }).join();
+}
+
+// A thread that emptied itself before there was a purger caches again as soon as there is one: with its next
+// free, for its bins may give what it allocates for ever.
+TYPED_TEST(CacheContract, WhoHadEmptiedItselfCachesAgain) {
+  using S = hz::State<TypeParam>;
+  std::vector<void*> blocks(64 * hz::kMiB / 512);
+  for (void*& block : blocks) block = TestFixture::Heap::malloc(512);
+  if (S::tls().heap == &S::shared) GTEST_SKIP() << "nobody tells of this thread's end";
+  std::size_t left = blocks.size();
+  while (left > 8 && !S::tls().heap->hidden) TestFixture::Heap::free(blocks[--left]);
+  ASSERT_TRUE(S::tls().heap->hidden);
+  ASSERT_EQ(&S::empty, &S::fast());
+  S::global.aided.store(true);
+  TestFixture::Heap::free(blocks[--left]);
+  S::global.aided.store(false);
+  EXPECT_FALSE(S::tls().heap->hidden);
+  EXPECT_EQ(S::tls().heap, &S::fast());
+  while (left != 0) TestFixture::Heap::free(blocks[--left]);
+}
+
+// What the purger has in its hands is in no list that a trim looks into, and free a moment later.
+TYPED_TEST(CacheContract, ATrimWaitsForThePurger) {
+  using Heap = typename TestFixture::Heap;
+  using S = hz::State<TypeParam>;
+  void* block = Heap::malloc(100);
+  std::atomic<bool> trimmed{false};
+  S::purger_state.lock.lock();
+  std::thread trimming([&] {
+    Heap::trim(0);
+    trimmed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(trimmed);
+  S::purger_state.lock.unlock();
+  trimming.join();
+  Heap::free(block);
+}
+
+}  // namespace
+}  // namespace hz_test
