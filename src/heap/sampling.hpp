@@ -29,7 +29,7 @@ struct Rates {
 struct Countdown {
   std::uint64_t left[kBins] = {};  // allocations of the class until one is a sample, itself included; 0: not
                                    // drawn
-  Random random;
+  Random random = {};
   Rates rates;  // for which it was drawn
 };
 
