@@ -23,9 +23,10 @@ struct Capacities {
     const unsigned next =
         Front::admissible(capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity));
     if (next <= capacity) return;
-    if (t.capacity_bytes + (next - capacity) * bin_size(bin) <= Policy::budget(t.policy, allowance(t))) {
+    if (t.capacity_bytes + bytes(bin, next) - bytes(bin, capacity) <=
+        Policy::budget(t.policy, allowance(t))) {
       Front::set_capacity(t.front, bin, next);
-      const std::size_t more = (Front::capacity(t.front, bin) - capacity) * bin_size(bin);
+      const std::size_t more = bytes(bin, Front::capacity(t.front, bin)) - bytes(bin, capacity);
       t.capacity_bytes += more;
       Retain::bins_grown(t.retain, more);
       return;
@@ -49,6 +50,11 @@ struct Capacities {
   }
 
  private:
+  // That a bin of so many slots can keep from others.
+  static std::size_t bytes(Bin bin, unsigned capacity) {
+    if constexpr (FrontOfQuarantine<Front>) capacity += capacity == 0 ? 0 : Front::places(bin);
+    return capacity * bin_size(bin);
+  }
   static Allowance allowance(const Thread& t) {
     return {.asked = S::global.thread_budget.load(std::memory_order_relaxed),
             .share = Source::thread_share(S::global.source),
@@ -67,10 +73,13 @@ struct Capacities {
     const unsigned capacity = Front::capacity(t.front, bin);
     Front::set_capacity(t.front, bin, capacity / 2);
     const unsigned less = Front::capacity(t.front, bin);
-    t.capacity_bytes -= (capacity - less) * bin_size(bin);
-    Retain::bins_shrunk(t.retain, (capacity - less) * bin_size(bin));
+    t.capacity_bytes -= bytes(bin, capacity) - bytes(bin, less);
+    Retain::bins_shrunk(t.retain, bytes(bin, capacity) - bytes(bin, less));
     const unsigned count = Front::count(t.front, bin);
     if (count > less) Reclaim<Line>::drain(t, bin, count - less, false);
+    if constexpr (FrontOfQuarantine<Front>) {
+      while (less == 0 && Reclaim<Line>::drain(t, bin, TransferCache<Line>::kAll, false)) continue;
+    }
   }
 };
 

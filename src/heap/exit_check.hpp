@@ -18,6 +18,7 @@ template <class Line>
 struct ExitCheck {
   using S = State<Line>;
   using Thread = typename S::Thread;
+  using Front = typename Line::Front;
 
   static void run() {
     if constexpr (!Line::Guard::kProves) {
@@ -37,13 +38,27 @@ struct ExitCheck {
   static constexpr std::size_t kMostLooked = 256 * kMiB;
 
   static void look_at_all() {
-    using Route = typename Line::Route;
     Forks<Line>::notice_process();
     if (!Start<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
     if (S::tls().forking || S::tls().inside != 0) return;
+    const typename Faults<Line>::Telling telling;
+    for (unsigned i = 0; i < kPatience && !looked_at_all(); ++i) os::give_way();
+  }
+  // Whoever could end a span meanwhile is kept from it: the purger, and who has no state of its own.
+  static bool looked_at_all() {
+    const typename S::TryHold list(S::global.threads_lock);
+    if (!list.held) return false;
+    const typename S::TryHold shared(S::shared.lock);
+    if (!shared.held) return false;
+    const typename S::TryHold purger(S::purger_state.lock);
+    if (!purger.held) return false;
     const unsigned others = S::global.thread_count.load(std::memory_order_relaxed) -
                             (S::tls().heap != nullptr && S::tls().heap != &S::shared ? 1 : 0);
-    if (others != 0 || !Line::Source::answers(S::global.source, kPatience)) return;
+    if (others == 0 && Line::Source::answers(S::global.source, kPatience)) look_at_spans();
+    return true;
+  }
+  static void look_at_spans() {
+    using Route = typename Line::Route;
     constexpr std::size_t kAtOnce = 1024;
     std::size_t left = kMostLooked >> kGranuleShift, from = 0;
     for (Rows rows; left != 0 &&
@@ -55,11 +70,24 @@ struct ExitCheck {
         if (bin == 0 || bin == kHeapBin) continue;
         --left;
         Fault fault = Fault::kNone;
-        const void* const slot = bin != kHugeBin ? Line::Guard::look(at, bin, fault) : pointer(at);
+        const void* const slot = bin != kHugeBin ? looked_at(at, bin, fault) : pointer(at);
         if (bin == kHugeBin && !Line::Guard::is_run_sealed(slot)) fault = Fault::kOutOfBounds;
-        if (fault != Fault::kNone) Line::Guard::report(fault, slot, bin, Line::kName);
+        if (fault != Fault::kNone) Faults<Line>::note(fault, slot, bin);
       }
     }
+  }
+
+  // A free slot that nobody holds may be one that a signal handler has taken this thread's hands off, before
+  // its seal was whole, or before it was clear.
+  static const void* looked_at(std::uintptr_t span, Bin bin, Fault& fault) {
+    return Line::Guard::look(span, bin, fault, [bin](const void* slot) {
+      return Line::Pool::holds(S::shelves.pool, bin, slot) || caches(S::shared, bin, slot) ||
+             (S::tls().heap != nullptr && caches(*S::tls().heap, bin, slot));
+    });
+  }
+  static bool caches(const Thread& t, Bin bin, const void* slot) {
+    const auto* const quota = t.quota.peek();
+    return Front::holds(t.front, bin, slot) || (quota != nullptr && Front::holds(quota->front, bin, slot));
   }
 
   static void look_at(Thread& t) {

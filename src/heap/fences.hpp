@@ -16,6 +16,7 @@
 // do without.
 #pragma once
 
+#include "base/plain_word.hpp"
 #include "base/random.hpp"
 #include "heap/state.hpp"
 
@@ -33,16 +34,24 @@ struct Fences {
   static constexpr unsigned kMany = kWaiting / 2;
   static constexpr unsigned kMostEmpty = 256;
 
+  // When the heap opens.
+  static void open() {
+    if constexpr (kStand) {
+      os::forbid_uncommitted();
+      scatters().set(os::address_space_limit() == SIZE_MAX);
+    }
+  }
+
   // --- spans
 
   // Behind a gap of a random length, which later spans fill: as long as the heap is not so large that the
-  // system has too many mappings of it.
+  // system has too many mappings of it, and where addresses are not limited.
   static constexpr unsigned kMostGap = 64;
   static constexpr std::size_t kMostScattered = 64 * kMiB;
 
   static Run acquire_span(std::size_t granules, const Demand& demand) {
     if constexpr (kStand) {
-      const std::size_t gap = dice() % kMostGap;
+      const std::size_t gap = scatters().get() ? dice() % kMostGap : 0;
       if (gap != 0 && Source::reached_bytes(S::global.source) < kMostScattered) {
         const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
         if (wide.at != 0) {
@@ -68,7 +77,9 @@ struct Fences {
 
   // A run for a block of `size` bytes, that reads as zero. Granules and alignment are those of the block;
   // none of the fences count.
-  static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size, const Demand& demand) {
+  // A frame of its own: test/stack.
+  HZ_SLOW static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size,
+                             const Demand& demand) {
     const bool below = alignment == 1;
     std::uintptr_t at = below ? waiting(granules) : 0;
     if (at == 0) {
@@ -83,7 +94,7 @@ struct Fences {
     const std::size_t pages = align_up(size, os::page_bytes());
     if (pages != 0 && !os::commit(pointer(at), pages) &&
         !os::commit(pointer(at), (granules + 1) << kGranuleShift))
-      return give_back(at, below), Run{};
+      return forbid(at, granules), give_back(at, below), Run{};
     if (size == 0) few().fetch_add(1, std::memory_order_relaxed);
     Line::Guard::seal_run(pointer(at), size, below);
     return {at, true};
@@ -170,6 +181,10 @@ struct Fences {
   static std::atomic<unsigned>& waiting_count() {
     static constinit std::atomic<unsigned> count{0};
     return count;
+  }
+  static OnceWord<bool>& scatters() {
+    static constinit OnceWord<bool> yes;
+    return yes;
   }
   static std::atomic<unsigned>& few() {
     static constinit std::atomic<unsigned> count{0};

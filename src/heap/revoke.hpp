@@ -11,6 +11,7 @@
 //          4  barrier: that operation has seen the list or will see none
 //          5  a list is ours if its length and the owner's count agree; at most one does not: it stays
 //             unresolved
+//          and so is its ring, in a line with a quarantine
 //   owner  the next slow path takes the lock and makes its state whole again (Threads::reattach)
 //
 // The operation of step 2 is anywhere between its load of `tls.fast` and its last store, for any time: the
@@ -76,6 +77,11 @@ struct Revocation {
   // Between the barriers; under the list's lock. Here and not on the stack, which is anybody's: whoever needs
   // memory may come to this.
   static inline constinit typename Front::List lists[kBins]{}, lists_of_quota[kBins]{};
+  static constexpr unsigned kMostWaiting = [] {
+    if constexpr (FrontOfQuarantine<Front>) return Front::places(1);
+    return 1U;
+  }();
+  static inline constinit void* waiting[kMostWaiting]{};
 
   static void take_lists(Thread& t) {
     typename S::Quota* const quota = t.quota.peek();
@@ -87,6 +93,7 @@ struct Revocation {
     for (Bin bin = 1; bin < kBins; ++bin) {
       if (lists[bin] != nullptr) put_back_detached(t, t.front, bin, lists[bin]);
       take_spare(t, bin);
+      take_waiting(t, bin);
       // What was counted as allocated is not.
       if (quota != nullptr && lists_of_quota[bin] != nullptr)
         quota->countdown.left[bin] += put_back_detached(t, quota->front, bin, lists_of_quota[bin]);
@@ -100,6 +107,17 @@ struct Revocation {
       t.lost(bin, spare->count);
       Spans::put_back(t, bin, {spare->slots, spare->count});
       Line::Exchange::give_empty(spare);
+    }
+  }
+  // A free that may be at the ring has room counted that its bin does not know of yet.
+  static void take_waiting(Thread& t, Bin bin) {
+    if constexpr (FrontOfQuarantine<Front>) {
+      const unsigned listed = lists[bin] == nullptr ? 0 : Front::listed(t.front, bin, lists[bin]).count;
+      if (!Front::accounts_for(t.front, bin, listed)) return;
+      const unsigned count = Front::take_waiting(t.front, bin, waiting, Front::places(bin));
+      if (count == 0) return;
+      t.lost(bin, count);
+      Spans::put_back(t, bin, {waiting, count});
     }
   }
 

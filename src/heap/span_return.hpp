@@ -113,6 +113,7 @@ struct SpanReturn {
     Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
     Fences<Line>::release_span(span);
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
+    if constexpr (Fences<Line>::kStand) count_purge(t, bytes);
     Retain::span_retired(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanRetired, 1);
     os::probe::span_retired(span, bytes);

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "heap/fences.hpp"
 #include "heap/options.hpp"
 #include "heap/profile.hpp"
 #include "heap/tables.hpp"
@@ -40,7 +41,7 @@ struct Start {
     options = Options::read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
-    if constexpr (Line::Guard::kSealBytes != 0) os::forbid_uncommitted();
+    Fences<Line>::open();
     if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
     if (options.guard_sample != 0) GuardedPool::open(options.guard_sample, Line::kName);
     os::Lock::know_processors(os::usable_cpus());

@@ -164,6 +164,8 @@ struct Stats {
     cached += Line::Exchange::outbox_bytes(t.exchange);
     for (Bin bin = 1; bin < kBins; ++bin) {
       cached += Line::Front::count(t.front, bin) * bin_size(bin);
+      if constexpr (FrontOfQuarantine<typename Line::Front>)
+        cached += Line::Front::waiting(t.front, bin) * bin_size(bin);
       if (const auto* quota = t.quota.peek_first())
         cached += Line::Front::count(quota->front, bin) * bin_size(bin);
     }

@@ -27,7 +27,7 @@ struct Secure {
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 122;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = 8 * kMiB;
-  static constexpr std::size_t kThreadBytes = 4 * kKiB + 512;
+  static constexpr std::size_t kThreadBytes = 5 * kKiB + 512;
 
   using Route = Descriptor;
   using Policy = Learned<Frozen<Secure>>;

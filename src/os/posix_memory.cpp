@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-constinit std::atomic<int> blocks_protection{PROT_READ | PROT_WRITE};  // of what is extended for blocks
+constinit std::atomic<bool> blocks_usable{true};  // at once, when they are extended
 
 void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   if (bytes + alignment < bytes) return nullptr;
@@ -57,7 +57,7 @@ bool forbid(void* at, std::size_t bytes) {
   return advised(at, bytes, Use::kBlocks), true;
 }
 
-void forbid_uncommitted() { blocks_protection.store(PROT_NONE, std::memory_order_relaxed); }
+void forbid_uncommitted() { blocks_usable.store(false, std::memory_order_relaxed); }
 
 bool may_have(void* at) {
   const KeepErrno keep;
@@ -68,15 +68,15 @@ bool may_have(void* at) {
 
 Placed extend(void* at, std::size_t bytes, Use use) {
   const KeepErrno keep;
-  const int protection = use == Use::kBlocks    ? blocks_protection.load(std::memory_order_relaxed)
-                         : use == Use::kReading ? PROT_READ
-                                                : PROT_READ | PROT_WRITE;
+  const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
   void* got = mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED) return errno == EEXIST ? Placed::kTaken : Placed::kRefused;
   if (got != at) {
     munmap(got, bytes);
     return Placed::kTaken;
   }
+  // Asked for first: what a limit of the system refuses is refused now.
+  if (use == Use::kBlocks && !blocks_usable.load(std::memory_order_relaxed)) mprotect(at, bytes, PROT_NONE);
   advised(at, bytes, use);
   return Placed::kHere;
 }

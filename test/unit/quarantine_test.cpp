@@ -26,8 +26,7 @@ class Quarantine : public ::testing::Test {
     Front::set_capacity(t_, kBin, kCapacity);
   }
   ~Quarantine() override {
-    while (Front::drain(t_, kBin, 1000).count != 0)
-      Front::drained(t_, kBin, Front::drain(t_, kBin, 1000).count);
+    Emptied();
     Front::leave(t_);
   }
 
@@ -39,6 +38,21 @@ class Quarantine : public ::testing::Test {
     Front::put(t_, kBin, slot);
     Front::check(t_, kBin);
     return true;
+  }
+
+  std::set<void*> Emptied() {
+    std::set<void*> all;
+    for (hz::SlotArray some; (some = Front::drain(t_, kBin, 7)).count != 0;) {
+      EXPECT_LE(some.count, 7U);
+      all.insert(some.slots, some.slots + some.count);
+      Front::drained(t_, kBin, some.count);
+    }
+    return all;
+  }
+  std::set<void*> Taken() {
+    void* some[64];
+    const unsigned count = Front::take_waiting(t_, kBin, some, 64);
+    return {some, some + count};
   }
 
   const std::unique_ptr<Front::Store> store_ = std::make_unique<Front::Store>();
@@ -71,14 +85,46 @@ TEST_F(Quarantine, GivesUpAllThatWaits) {
   std::set<void*> put;
   for (unsigned i = 0; i < Front::kWaiting + kCapacity; ++i)
     if (Put(slots_[i])) put.insert(slots_[i]);
-  std::set<void*> given;
-  for (hz::SlotArray some; (some = Front::drain(t_, kBin, 7)).count != 0;) {
-    ASSERT_LE(some.count, 7U);
-    given.insert(some.slots, some.slots + some.count);
-    Front::drained(t_, kBin, some.count);
-  }
-  EXPECT_EQ(put, given);
+  EXPECT_EQ(put.size(), Front::count(t_, kBin) + Front::waiting(t_, kBin));
+  EXPECT_TRUE(std::all_of(put.begin(), put.end(), [this](void* at) { return Front::holds(t_, kBin, at); }));
+  EXPECT_FALSE(Front::holds(t_, kBin, slots_[1023]));
+  EXPECT_EQ(put, Emptied());
+  EXPECT_EQ(0U, Front::waiting(t_, kBin));
   EXPECT_EQ(nullptr, Front::pop(t_, kBin));
+}
+
+// The larger the class, the fewer wait.
+TEST_F(Quarantine, HasPlacesBySize) {
+  EXPECT_EQ(32U, Front::places(hz::scan_bin(16)));
+  EXPECT_EQ(32U, Front::places(hz::scan_bin(512)));
+  EXPECT_EQ(8U, Front::places(hz::scan_bin(513)));
+  EXPECT_EQ(8U, Front::places(hz::scan_bin(4096)));
+  EXPECT_EQ(4U, Front::places(hz::scan_bin(32768)));
+}
+
+// As heap/revoke.hpp does it, with a free of the owner's at each of its steps.
+TEST_F(Quarantine, LeavesWithItsBin) {
+  std::set<void*> put;
+  for (unsigned i = 0; i < 3; ++i)
+    if (Put(slots_[i])) put.insert(slots_[i]);
+  for (const bool counted : {false, true}) {
+    if (counted) EXPECT_TRUE(Front::admit(t_, kBin, slots_[9]));  // and its place is to be looked for
+    void** const list = Front::detach(t_, kBin);
+    const unsigned listed = list == nullptr ? 0 : Front::listed(t_, kBin, list).count;
+    EXPECT_EQ(!counted, Front::accounts_for(t_, kBin, listed));
+    EXPECT_EQ(put, counted ? put : Taken());
+    if (!counted) put.clear();
+    if (!counted) EXPECT_TRUE(Front::admit(t_, kBin, slots_[9]));
+    Front::put(t_, kBin, slots_[9]);  // where nobody is
+    EXPECT_TRUE(Front::accounts_for(t_, kBin, listed));
+    EXPECT_EQ(put.size() + 1, Front::count(t_, kBin) + Front::waiting(t_, kBin));
+    Front::reconcile(t_);
+    Front::check(t_, kBin);
+    put.insert(slots_[9]);
+    EXPECT_EQ(put, Emptied());
+    put = {slots_[4]};
+    ASSERT_TRUE(Put(slots_[4]));
+  }
 }
 
 TEST(ShuffledPool, HandsOutEachSlotOnceAndInNoOrder) {

@@ -39,7 +39,13 @@ class Sealed : public ::testing::Test {
   }
   Fault Look(hz::Bin bin) {
     Fault fault = Fault::kNone;
-    Guard::look(span_.address(), bin, fault);
+    Guard::look(span_.address(), bin, fault, [](const void*) { return true; });
+    return fault;
+  }
+
+  Fault LookWhereNobodyRests(hz::Bin bin) {
+    Fault fault = Fault::kNone;
+    Guard::look(span_.address(), bin, fault, [](const void*) { return false; });
     return fault;
   }
 

@@ -73,4 +73,14 @@ concept FrontOfMagazines = requires(typename F::PerThread& thread, const typenam
   { F::take_spare(thread, bin) } -> std::same_as<typename F::Magazine*>;  // ... alone
 };
 
+// What a front answers, too, that lets slots wait before it makes them a bin's.
+template <class F>
+concept FrontOfQuarantine = requires(typename F::PerThread& thread, const typename F::PerThread& seen,
+                                     Bin bin, void** out, unsigned n) {
+  { F::places(bin) } -> std::same_as<unsigned>;         // that may wait
+  { F::waiting(seen, bin) } -> std::same_as<unsigned>;  // that do; any thread; a recent value
+  // At most n leave, by the owner, or of a detached bin that accounts for its list
+  { F::take_waiting(thread, bin, out, n) } -> std::same_as<unsigned>;
+};
+
 }  // namespace hz

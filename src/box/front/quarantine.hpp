@@ -5,10 +5,13 @@
 // freed, and a second free of it, or a late write to it, meets it free. The bins are magazine_bins.hpp. Used
 // by secure; costs nine instructions a free and nothing a malloc.
 //
-// A ring is its thread's own: who takes an idle thread's bins away leaves it. It goes back with all that the
-// thread gives up: when it ends, and when memory cannot be had.
+//   waiting[bin][0, places(bin))     null: nobody; the larger the class, the fewer
 //
-//   a ring of kWaiting places, of which kLargeWaiting are used for slots above kSmallMax; null: nobody
+// What waits is cached: it leaves with all that the thread gives up, and who takes an idle thread's bins away
+// takes its rings (heap/revoke.hpp). A ring that is detached has `late` in its place: the one free that may
+// be under way finds a ring there that is empty, and its slot there is put again when the owner is back. Such
+// a free gives the room back that it counted, so a bin whose count agrees with its length has a ring at which
+// nobody is.
 #pragma once
 
 #include "base/random.hpp"
@@ -17,60 +20,130 @@
 
 namespace hz {
 
-template <class Line>
+template <class Line, unsigned kMostWaiting = 32>
 struct Quarantine : MagazineBins<Line> {
   using Bins = MagazineBins<Line>;
+  using List = typename Bins::List;
+  using Place = OwnerWord<void*>;
 
-  static constexpr unsigned kWaiting = 32, kLargeWaiting = 8;
+  static constexpr std::size_t kMostUpTo = 512, kSomeUpTo = 4 * kKiB;
+  static constexpr unsigned kSome = kMostWaiting < 8 ? kMostWaiting : 8;
+  static constexpr unsigned kFew = kMostWaiting < 4 ? kMostWaiting : 4;
+  static_assert(is_power_of_two(kMostWaiting));
 
+  // Zero at first, and again when all that waited has left.
   struct Store {
     typename Bins::Store bins;
-    void* waiting[kBins][kWaiting];
+    Place waiting[kBins][kMostWaiting];
+    Place late[kMostWaiting];
+    void* leaving[kMostWaiting];  // on their way out
   };
   struct PerThread : Bins::PerThread {
+    OwnerWord<Place*> rings[kBins];
     Random dice;
-    void* (*rings)[kWaiting] = nullptr;
+    OwnerWord<Bin> came{0};  // the class of the last free that found nobody in its place
+    Store* store = nullptr;
   };
+
+  // Slots of a class that may wait.
+  HZ_INLINE static constexpr unsigned places(Bin bin) {
+    return bin <= scan_bin(kMostUpTo) ? kMostWaiting : bin <= scan_bin(kSomeUpTo) ? kSome : kFew;
+  }
 
   static void join(PerThread& t, Store& store) {
     Bins::join(t, store.bins);
-    __builtin_memset(store.waiting, 0, sizeof store.waiting);
-    t.rings = store.waiting;
+    t.store = &store;
+    attach(t);
     t.dice = Random(os::random_word());
   }
 
   // The bin that has made room for one may get none.
   HZ_INLINE static void put(PerThread& t, Bin bin, void* slot) {
-    void*& place = t.rings[bin][t.dice.next() & (places(bin) - 1)];
-    void* const leaving = place;
-    place = slot;
-    if (HZ_UNLIKELY(leaving == nullptr)) return Bins::turn_away(t, bin);
+    Place& place = t.rings[bin].get()[t.dice.next() & (places(bin) - 1)];
+    void* const leaving = place.get();
+    if (HZ_UNLIKELY(leaving == nullptr)) return come(t, bin, place, slot);
+    place.put(slot);
     Bins::put(t, bin, leaving);
   }
-  // When the bin is empty, what waits.
+
+  // When the bin is empty, what waits; that has left its ring.
   static SlotArray drain(PerThread& t, Bin bin, unsigned n) {
     const SlotArray some = Bins::drain(t, bin, n);
-    if (some.count != 0 || n == 0 || t.rings == nullptr) return some;
-    SlotArray waiting = {t.rings[bin], 0};
-    for (unsigned i = 0; i < kWaiting; ++i) {
-      void* const slot = t.rings[bin][i];
-      t.rings[bin][i] = nullptr;
-      if (slot != nullptr) waiting.push(slot);
-    }
-    if (waiting.count > n) waiting.count = n;
-    return waiting;
+    if (some.count != 0 || t.store == nullptr) return some;
+    return {t.store->leaving, take_waiting(t, bin, t.store->leaving, n)};
   }
   static void drained(PerThread& t, Bin bin, unsigned n) {
-    if (Bins::count(t, bin) != 0) return Bins::drained(t, bin, n);
-    void** const ring = t.rings[bin];
-    for (unsigned i = 0; i < kWaiting; ++i) ring[i] = i + n < kWaiting ? ring[i + n] : nullptr;
+    if (Bins::count(t, bin) != 0) Bins::drained(t, bin, n);
+  }
+
+  // Any thread; a recent value.
+  static unsigned waiting(const PerThread& t, Bin bin) {
+    if (t.store == nullptr) return 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < places(bin); ++i) {
+      if (t.store->waiting[bin][i].peek() != nullptr) ++n;
+      if (bin == t.came.peek() && t.store->late[i].peek() != nullptr) ++n;
+    }
+    return n;
+  }
+  // At most `n` of them, to `out`: by the owner, or of a detached bin that accounts for its list.
+  static unsigned take_waiting(PerThread& t, Bin bin, void** out, unsigned n) {
+    unsigned taken = 0;
+    for (unsigned i = 0; i < places(bin) && taken < n; ++i) {
+      Place& place = t.store->waiting[bin][i];
+      void* const slot = place.peek();
+      if (slot == nullptr) continue;
+      place.set(nullptr);
+      out[taken++] = slot;
+    }
+    return taken;
+  }
+
+  // For diagnosis: whether the owner caches the slot.
+  static bool holds(const PerThread& t, Bin bin, const void* slot) {
+    if (t.store == nullptr) return false;
+    for (unsigned i = 0; i < places(bin); ++i)
+      if (t.store->waiting[bin][i].peek() == slot) return true;
+    const SlotArray at_hand = Bins::listed(t, bin, t.tops[bin].peek());
+    return has(at_hand.slots, at_hand.count, slot) ||
+           (t.spare[bin] != nullptr && has(t.spare[bin]->slots, t.spare_count[bin].peek(), slot));
+  }
+
+  static List detach(PerThread& t, Bin bin) {
+    if (t.store != nullptr) t.rings[bin].take(t.store->late);
+    return Bins::detach(t, bin);
+  }
+  static void reconcile(PerThread& t) {
+    Bins::reconcile(t);
+    if (t.store == nullptr) return;
+    attach(t);
+    const Bin bin = t.came.peek();
+    for (Place& place : t.store->late) {
+      void* const slot = place.peek();
+      if (slot == nullptr) continue;
+      place.set(nullptr);
+      hz::check(Bins::admit(t, bin, slot));  // it has the room that it gave back
+      put(t, bin, slot);
+    }
   }
 
  private:
-  HZ_INLINE static constexpr unsigned places(Bin bin) {
-    return bin <= kLastSmallBin ? kWaiting : kLargeWaiting;
+  static bool has(void* const* slots, unsigned count, const void* slot) {
+    for (unsigned i = 0; i < count; ++i)
+      if (slots[i] == slot) return true;
+    return false;
   }
-  static_assert(is_power_of_two(kWaiting) && is_power_of_two(kLargeWaiting));
+  static void attach(PerThread& t) {
+    for (Bin bin = 1; bin < kBins; ++bin) t.rings[bin].set(t.store->waiting[bin]);
+  }
+  // What is said first is seen first, also by the child of a fork that copies the thread's state here.
+  HZ_INLINE static void come(PerThread& t, Bin bin, Place& place, void* slot) {
+    t.came.set(bin);
+    std::atomic_signal_fence(std::memory_order_release);
+    place.put(slot);
+    std::atomic_signal_fence(std::memory_order_release);
+    Bins::turn_away(t, bin);
+  }
 };
 
 }  // namespace hz

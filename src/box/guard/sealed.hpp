@@ -98,12 +98,14 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   }
   // The same of a block that keeps its place: what it had and lost is fenced, what it gains reads as zero.
   static void seal_again(void* slot, Bin bin, std::size_t size) {
+    set(slot, bin, kFree);  // and at rest nowhere, until it is whole again
     const std::size_t before = bytes(slot, bin), kept = size < before ? size : before;
     const std::uintptr_t end = end_of(slot, bin);
     std::uintptr_t to = reach(slot, end, before);
     if (address(slot) + size > to) to = address(slot) + size;
     std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
     seal(slot, bin, size);
+    set(slot, bin, kLive);
   }
   // Of a live block: what was asked for. Never more than the slot has, whoever writes to the seal meanwhile.
   HZ_INLINE static std::size_t bytes(const void* slot, Bin bin) {
@@ -156,12 +158,14 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
       store_seal(end, key_of(end));
     }
   }
-  // All of a span: the first place where somebody wrote who should not have.
-  static const void* look(std::uintptr_t span, Bin bin, Fault& fault) {
+  // All of a span: the first place where somebody wrote who should not have, in a live slot or in one that is
+  // at rest.
+  static const void* look(std::uintptr_t span, Bin bin, Fault& fault, auto is_at_rest) {
     const std::size_t size = bin_size(bin), used = bin_slots(bin) * size;
     for (std::uintptr_t at = span; at < span + used; at += size) {
       const void* const slot = pointer(at);
       if (get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin)) continue;
+      if (get(slot, bin) != kLive && !is_at_rest(slot)) continue;
       fault = get(slot, bin) == kLive ? Fault::kOutOfBounds : fault_of_free(slot, bin);
       return slot;
     }

@@ -254,6 +254,11 @@ struct BasicSpanPool {
     return out;
   }
 
+  // For diagnosis only, as below: whether the slot is free and here.
+  static bool holds(Global& g, Bin bin, const void* slot) {
+    const Place place = place_of(g, bin, slot);
+    return (g.bits.word(place.row, place.index / 64) & place.bit()) != 0;
+  }
   // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
     const volatile Span& span = g.spans[row_of(g, start)];

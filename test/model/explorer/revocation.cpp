@@ -5,6 +5,7 @@
 // fronts; what they stand on (states, spans, books) is here no more than they ask of it.
 #include "box/front/linked_bins.hpp"
 #include "box/front/magazine_bins.hpp"
+#include "box/front/quarantine.hpp"
 #include "mini.hpp"
 
 namespace hz_test::explorer {
@@ -19,6 +20,8 @@ struct ForMagazines {
 };
 using Linked = Mini<OfRevocation, hz::LinkedBins>;
 using Arrays = Mini<OfRevocation, hz::MagazineBins<ForMagazines>>;
+// One place a class, so that a random one is known.
+using Rings = Mini<OfRevocation, hz::Quarantine<ForMagazines, 1>>;
 
 }  // namespace hz_test::explorer
 
@@ -97,10 +100,14 @@ struct Owner {
   void end() {
     Threads::restore(t);
     for (const hz::Bin bin : {kBin, kBin + 1}) {
-      auto left = Front::drain(t.front, bin, 8);
-      void* room[8];
-      const unsigned count = left.take(room, 8);
-      for (unsigned i = 0; i < count; ++i) taken(room[i]);
+      unsigned count = 0;
+      do {
+        auto left = Front::drain(t.front, bin, 8);
+        void* room[8];
+        count = left.take(room, 8);
+        for (unsigned i = 0; i < count; ++i) taken(room[i]);
+        if constexpr (hz::FrontOfQuarantine<Front>) Front::drained(t.front, bin, count);
+      } while (hz::FrontOfQuarantine<Front> && count != 0);
     }
     expect(outside() == 3, "a slot was lost");
   }
@@ -123,6 +130,7 @@ void revoked(Execution& e) {
 }
 const Scenario linked("revoke.linked", &revoked<Linked>);
 const Scenario arrays("revoke.arrays", &revoked<Arrays>);
+const Scenario rings("revoke.rings", &revoked<Rings>);
 
 template <class Line>
 void revoked_twice(Execution& e) {
@@ -142,6 +150,7 @@ void revoked_twice(Execution& e) {
 }
 const Scenario linked_twice("revoke.again.linked", &revoked_twice<Linked>);
 const Scenario arrays_twice("revoke.again.arrays", &revoked_twice<Arrays>);
+const Scenario rings_twice("revoke.again.rings", &revoked_twice<Rings>);
 
 // The outbox is one thread's at a time: nothing orders two that write it but the flag and the barrier.
 const Scenario outbox("revoke.outbox", [](Execution& e) {
