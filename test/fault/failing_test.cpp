@@ -105,7 +105,7 @@ TEST(FailingCalls, ZerosStayZerosWhereNothingIsPurged) {
 
 // What has left is not lost, wherever the system stopped.
 TEST(FailingCalls, AMoveThatStopsHalfWayLosesNothing) {
-  if (IsTiny()) GTEST_SKIP() << "it moves no pages";
+  if (IsTiny() || HasSeals()) GTEST_SKIP() << "it moves no pages";
   const Watchdog watchdog;
   constexpr std::size_t kSize = 16 * kMiB;
   for (const std::size_t stop : {std::size_t{64} << 10, 5 * kMiB, kSize - (std::size_t{64} << 10)}) {
@@ -132,7 +132,7 @@ TEST(FailingCalls, AMoveThatStopsHalfWayLosesNothing) {
 // hole. It is not ours to write to, to purge, or to hand out, and the block that was to move is as it was, or
 // at another place.
 TEST(FailingCalls, WhatOthersMappedIntoAHoleIsTheirs) {
-  if (IsTiny()) GTEST_SKIP() << "it moves no pages";
+  if (IsTiny() || HasSeals()) GTEST_SKIP() << "it moves no pages";
   const Watchdog watchdog;
   constexpr std::size_t kSize = 16 * kMiB;
   for (const bool from_end : {false, true}) {

@@ -51,7 +51,13 @@ constexpr std::array<Make, kSites> Makers(std::integer_sequence<int, kSite...>) 
 constexpr std::array<Make, kSites> kMakers = Makers(std::make_integer_sequence<int, kSites>{});
 
 // The slots that blocks of that size have.
-std::size_t SlotBytes(std::size_t size) { return hz_good_size(size); }
+// With a seal behind the block, or in a run of its own.
+std::size_t SlotBytes(std::size_t size) {
+  constexpr std::size_t kSeal = 8, kMostSlot = 32 * 1024, kGranule = 64 * 1024;
+  const std::size_t usable = hz_good_size(size);
+  if (!HasSeals()) return usable;
+  return usable <= kMostSlot - kSeal ? usable + kSeal : (usable + kGranule - 1) / kGranule * kGranule;
+}
 
 void* MakeOf(int site, std::size_t size) {
   ++truths[static_cast<std::size_t>(site)].allocated[SlotBytes(size)];

@@ -88,7 +88,9 @@ def faults(hits, said, line):
             yield f"{name} was met {len(hits.get(name, []))} times, the heap counted {count}"
 
     class_bytes, blocks = said["small"][0]
-    moves = (hits.get(name, []) for name in ("refill", "flush"))
+    moves = [hits.get(name, []) for name in ("refill", "flush")]
+    # What is usable in a block may be less than its class has.
+    class_bytes = min((size for events in moves for size, _ in events if size >= class_bytes), default=class_bytes)
     came, went = (sum(slots for size, slots in events if size == class_bytes) for events in moves)
     if line == "hz7":  # no thread has slots of its own
         if "refill" in hits or "flush" in hits:

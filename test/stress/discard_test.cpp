@@ -25,10 +25,10 @@ namespace {
 
 constexpr std::size_t kSize = 1000, kVolume = 64 * kMiB, kEvery = 64;
 
-// Lines whose free slots carry marks keep their pages; so do those of another size than the heap's.
+// Lines whose free slots carry marks or seals keep their pages; so do those of another size than the heap's.
 bool LineDiscards() {
   const std::string line = api::LineName();
-  return line != "hz3" && line != "hz3-fast" && line != "hz7" && sysconf(_SC_PAGESIZE) == 4096;
+  return line != "hz3" && line != "hz3-fast" && line != "hz7" && !HasSeals() && sysconf(_SC_PAGESIZE) == 4096;
 }
 
 // Blocks of which every kEvery-th lives on.

@@ -103,7 +103,7 @@ TEST(LimitHard, FailedReallocKeepsTheBlock) {
 
 // A block that moves takes its pages along: it need not fit twice.
 TEST(LimitHard, ABlockOfMoreThanHalfMayGrow) {
-  if (IsTiny()) GTEST_SKIP() << "it moves no pages";
+  if (IsTiny() || HasSeals()) GTEST_SKIP() << "it moves no pages";
   InProcessWith({{"HZ_LIMIT_HARD", "64M"}}, [] {
     Block block = MakeBlock(36 * kMiB);
     void* wall = api::Malloc(6 * kMiB);

@@ -124,6 +124,7 @@ TEST_F(Sealed, MuchIsClearedAndProvedAsFarAsTheBlockReaches) {
         EXPECT_FALSE(Guard::on_alloc_much(block, bin, size)) << slot_size << " " << between << " " << at;
         EXPECT_EQ(Fault::kWriteAfterFree, Guard::fault_of_free(block, bin));
         EXPECT_EQ(Fault::kWriteAfterFree, Look(bin));
+        EXPECT_EQ(Fault::kNone, LookWhereNobodyRests(bin)) << "somebody has it in his hands";
         block[at] ^= 0x20;
       }
       block[most] ^= 1;
