@@ -214,6 +214,11 @@ mutant("arrays-pop-counts-last", ARRAYS, "revoke", ("    t.room[bin].add(1);\n  
 mutant("arrays-put-forgotten", ARRAYS, "revoke", ("        if (top == t.scratch + 2) *first++ = t.scratch[1];\n", ""))
 mutant("arrays-unresolved-forgotten", ARRAYS, "revoke",
        ("void** first = bin == t.unresolved_bin ? t.unresolved : base(t, bin);\n        if", "void** first = base(t, bin);\n        if"))
+RINGS = "box/front/quarantine.hpp"
+mutant("rings-taken-whatever-the-count", REVOKE, "revoke",
+       ("      if (!Front::accounts_for(t.front, bin, listed)) return;\n", ""))
+mutant("rings-stay-attached", RINGS, "revoke", ("    if (t.store != nullptr) t.rings[bin].take(t.store->late);\n", ""))
+mutant("rings-late-forgotten", RINGS, "revoke", ("      put(t, bin, slot);\n    }\n  }\n", "    }\n  }\n"))
 
 # --- the purger's sleep
 PURGER, THREAD = "heap/purger.hpp", "heap/thread.hpp"
