@@ -104,17 +104,19 @@ TEST_F(Quarantine, HasPlacesBySize) {
 
 // As heap/revoke.hpp does it, with a free of the owner's at each of its steps.
 TEST_F(Quarantine, LeavesWithItsBin) {
-  std::set<void*> put;
-  for (unsigned i = 0; i < 3; ++i)
-    if (Put(slots_[i])) put.insert(slots_[i]);
+  std::set<void*> put = {slots_[0]};
+  ASSERT_TRUE(Put(slots_[0]));
   for (const bool counted : {false, true}) {
-    if (counted) EXPECT_TRUE(Front::admit(t_, kBin, slots_[9]));  // and its place is to be looked for
+    bool admitted = counted && Front::admit(t_, kBin, slots_[9]);  // and its place is to be looked for
     void** const list = Front::detach(t_, kBin);
     const unsigned listed = list == nullptr ? 0 : Front::listed(t_, kBin, list).count;
     EXPECT_EQ(!counted, Front::accounts_for(t_, kBin, listed));
     EXPECT_EQ(put, counted ? put : Taken());
-    if (!counted) put.clear();
-    if (!counted) EXPECT_TRUE(Front::admit(t_, kBin, slots_[9]));
+    if (!counted) {
+      put.clear();
+      admitted = Front::admit(t_, kBin, slots_[9]);
+    }
+    ASSERT_TRUE(admitted);
     Front::put(t_, kBin, slots_[9]);  // where nobody is
     EXPECT_TRUE(Front::accounts_for(t_, kBin, listed));
     EXPECT_EQ(put.size() + 1, Front::count(t_, kBin) + Front::waiting(t_, kBin));
