@@ -72,7 +72,7 @@ TEST_F(Quarantine, ComesBackOnceAndInNoOrder) {
     ASSERT_TRUE(Put(slot));
     if (void* leaving = Front::pop(t_, kBin)) came.push_back(leaving);
   }
-  EXPECT_GE(came.size(), std::size(slots_) - Front::kWaiting);
+  EXPECT_GE(came.size(), std::size(slots_) - Front::places(kBin));
   unsigned in_order = 0;
   for (std::size_t i = 1; i < came.size(); ++i) in_order += came[i] > came[i - 1] ? 1 : 0;
   EXPECT_LT(in_order, came.size() * 3 / 4);
@@ -83,7 +83,7 @@ TEST_F(Quarantine, ComesBackOnceAndInNoOrder) {
 
 TEST_F(Quarantine, GivesUpAllThatWaits) {
   std::set<void*> put;
-  for (unsigned i = 0; i < Front::kWaiting + kCapacity; ++i)
+  for (unsigned i = 0; i < Front::places(kBin) + kCapacity; ++i)
     if (Put(slots_[i])) put.insert(slots_[i]);
   EXPECT_EQ(put.size(), Front::count(t_, kBin) + Front::waiting(t_, kBin));
   EXPECT_TRUE(std::all_of(put.begin(), put.end(), [this](void* at) { return Front::holds(t_, kBin, at); }));
