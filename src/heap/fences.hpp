@@ -69,7 +69,10 @@ struct Fences {
     return {};
   }
   static void release_span(std::uintptr_t at) {
-    if constexpr (kStand) forbid(at, Source::granules(S::global.source, at));
+    if constexpr (kStand) {
+      const std::size_t granules = Source::granules(S::global.source, at);
+      forbid(at, granules, granules << kGranuleShift);
+    }
     Source::release(S::global.source, at, kStand);
   }
 
@@ -88,13 +91,13 @@ struct Fences {
       if (run.at == 0) return {};
       at = run.at + (below ? kGranule : 0);
       if (below) Source::part(S::global.source, run.at, 1);
-      forbid(run.at, all);
+      forbid(run.at, all, 0);
       Source::without_pages(S::global.source, fences(below));
     }
     const std::size_t pages = align_up(size, os::page_bytes());
     if (pages != 0 && !os::commit(pointer(at), pages) &&
         !os::commit(pointer(at), (granules + 1) << kGranuleShift))
-      return forbid(at, granules), give_back(at, below), Run{};
+      return forbid(at, granules, 0), give_back(at, below), Run{};
     if (size == 0) few().fetch_add(1, std::memory_order_relaxed);
     Line::Guard::seal_run(pointer(at), size, below);
     return {at, true};
@@ -105,7 +108,7 @@ struct Fences {
     const std::size_t granules = block_granules(at);
     if (Line::Guard::run_bytes(pointer(at)) == 0) few().fetch_sub(1, std::memory_order_relaxed);
     Source::drop(S::global.source, at);
-    forbid(at, granules);
+    forbid(at, granules, align_up(Line::Guard::run_bytes(pointer(at)), os::page_bytes()));
     const bool below = Line::Guard::has_fence_below(pointer(at));
     if (!below || granules << kGranuleShift > kMostWaiting) return give_back(at, below);
     Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(granules));
@@ -166,11 +169,12 @@ struct Fences {
     Source::release(S::global.source, at, true);
   }
 
-  // Its pages go, and nobody may touch it; where the system has too many mappings, it is at least cleared.
-  static void forbid(std::uintptr_t at, std::size_t granules) {
+  // Its pages go, and nobody may touch it; where the system has too many mappings, what was written of it,
+  // the first `used` bytes, is at least cleared.
+  static void forbid(std::uintptr_t at, std::size_t granules, std::size_t used) {
     const std::size_t bytes = granules << kGranuleShift;
-    if (!os::forbid(pointer(at), bytes) && !os::purge(pointer(at), bytes) && os::commit(pointer(at), bytes))
-      __builtin_memset(pointer(at), 0, bytes);
+    if (!os::forbid(pointer(at), bytes) && !os::purge(pointer(at), bytes))
+      __builtin_memset(pointer(at), 0, used);
   }
 
   static void taken() { waiting_count().fetch_sub(1, std::memory_order_relaxed); }
