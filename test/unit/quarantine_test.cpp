@@ -52,7 +52,7 @@ class Quarantine : public ::testing::Test {
   std::set<void*> Taken() {
     void* some[64];
     const unsigned count = Front::take_waiting(t_, kBin, some, 64);
-    return {some, some + count};
+    return std::set<void*>(some, some + count);
   }
 
   const std::unique_ptr<Front::Store> store_ = std::make_unique<Front::Store>();
