@@ -11,9 +11,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-OF_THE_ROOT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+OF_THE_ROOT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
 OF_THE_SITE = ("site/pages.css", "site/sortable.js")
-FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 SECTIONS = {"Lines": "doc/line", "Boxes": "doc/box", "Results": "doc/results", "Decisions": "doc/decisions"}
 
 
