@@ -357,13 +357,12 @@ def numbers_of(folder: Path, without: str, environment: dict[str, str]) -> str:
 
 
 def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] | None:
-    """A test takes two of ctest's processors, one that sleeps takes one (test/support/weights.cmake). Three to a core:
-    with one test for each, a quarter of the time of both was nobody's."""
+    """How many of ctest's processors a test takes stands in test/support/weights.cmake."""
     folder = BUILDS / lane.preset
     results = folder / "results.xml"
     results.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", str(folder), "--output-on-failure", "--no-tests=error"]
-    command += ["--parallel", str(3 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
+    command += ["--parallel", str(6 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
     command += ["--no-label-summary", "--test-output-size-failed", "1000000"]
     tier = {"HZ_TEST_TIER": "quick"} if quick or lane.emulates else {}
     environment = {**os.environ, **tier, **dict(lane.environment)}
