@@ -527,7 +527,7 @@ def endure() -> int:
     ledger = Ledger()
     ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
     lane = Lane("release")
-    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe"])
+    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe|lab"])
     check_lane(ledger, Lane("release-clang", folders=("fuzz",), only=("hakozuna",)), ["-L", "fuzz"])
     preload = ROOT / "test" / "preload"
     for line in lines():
