@@ -57,14 +57,16 @@ struct Regions {
       --at_work;
     }
     static void close() {
-      if (HZ_UNLIKELY(mine().forking)) return;
-      mine().inside = true;
+      Thread& thread = mine();
+      if (HZ_UNLIKELY(thread.forking)) return;
+      thread.inside = true;
       lock.lock();
     }
     static void open() {
-      if (HZ_UNLIKELY(mine().forking)) return;
+      Thread& thread = mine();
+      if (HZ_UNLIKELY(thread.forking)) return;
       lock.unlock();
-      mine().inside = false;
+      thread.inside = false;
     }
   };
 
