@@ -257,7 +257,7 @@ mutant("fork-shared-first", FORK, "fork.parent", ("    S::shared.lock.lock();\n 
        ("    S::shelves.heaps.lock_all(&S::tls());\n", "    S::shelves.heaps.lock_all(&S::tls());\n    S::shared.lock.lock();\n"))
 mutant("fork-purger-stays", FORK, "fork.parent", ("    S::purger_state.lock.unlock();\n", ""))
 mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n", ""))
-mutant("fork-handlers-wait", FORK, "fork.parent", ("    S::tls().forking = true;\n", ""))
+mutant("fork-handlers-wait", FORK, "fork.parent", ("    mine.forking = true;\n", ""))
 mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
 mutant("child-leaves-none", FORK, "fork.child", ("    leave_others_behind(g);\n", ""))
 mutant("child-leaves-itself", FORK, "fork.child", ("      if (t != S::tls().heap) leave_behind(g, *t);", "      leave_behind(g, *t);"))
