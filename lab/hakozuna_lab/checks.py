@@ -74,11 +74,11 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS, three more of the longest, and the whole matrix of returns, which hakozuna and hz7 run (of the matrix
-# the others have one half or the other, and hz3 a sample), and SLOW_CHECKED. What the direct API shows of whole
-# processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines that have all but one of
-# their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes back: it keeps
-# it.
+# LONG_PROGRAMS and three more of the longest, which hakozuna runs and hz7 in part; the whole matrix of returns, which
+# these two run (the others have one half or the other, and hz3 a sample); and SLOW_CHECKED. What the direct API shows
+# of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines that have all
+# but one of their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes
+# back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
 SHOWN_ELSEWHERE = r"|".join(
@@ -92,6 +92,7 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^returns\.(hz3-fast|hz[4568])\.matrix\.(sample|all)$",
         r"^returns\.hz3\.matrix\.(half|all)$",
         rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|postgres|xz)$",
+        r"^preload\.hz7\.(clang|g\+\+|go|java|node|rust)$",
     )
 )
 # One thread only, and hundreds of short processes.
@@ -358,13 +359,12 @@ def numbers_of(folder: Path, without: str, environment: dict[str, str]) -> str:
 
 
 def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] | None:
-    """A test takes two of ctest's processors, one that sleeps takes one (test/support/weights.cmake). Three to a core:
-    with one test for each, a quarter of the time of both was nobody's."""
+    """How many of ctest's processors a test takes stands in test/support/weights.cmake."""
     folder = BUILDS / lane.preset
     results = folder / "results.xml"
     results.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", str(folder), "--output-on-failure", "--no-tests=error"]
-    command += ["--parallel", str(3 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
+    command += ["--parallel", str(6 * CORES), "--output-junit", str(results), "--test-output-size-passed", "1000000"]
     command += ["--no-label-summary", "--test-output-size-failed", "1000000"]
     tier = {"HZ_TEST_TIER": "quick"} if quick or lane.emulates else {}
     environment = {**os.environ, **tier, **dict(lane.environment)}
@@ -529,7 +529,7 @@ def endure() -> int:
     ledger = Ledger()
     ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
     lane = Lane("release")
-    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe"])
+    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe|lab"])
     check_lane(ledger, Lane("release-clang", folders=("fuzz",), only=("hakozuna",)), ["-L", "fuzz"])
     preload = ROOT / "test" / "preload"
     for line in lines():

@@ -40,33 +40,46 @@ struct Forks {
   // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every
   // structure whole. Other threads' hot paths run on; each of their stores leaves their bins whole as well.
   // Other fork handlers run between ours and may allocate: this thread passes through the locks that it
-  // holds. A signal handler that forks may have interrupted it anywhere: who is inside may hold any of them,
-  // and nobody else could release that. Then the child is as if no hook were called for it.
+  // holds. A signal handler that forks may have interrupted it anywhere: who is inside, or forks, may hold
+  // any of them, and nobody else could release that. Then the child is as if no hook were called for it.
   static void on_fork() {
-    if (HZ_UNLIKELY(S::tls().inside != 0)) return;
-    S::shelves.heaps.lock_all(&S::tls());
+    typename S::Local& mine = S::tls();
+    if (HZ_UNLIKELY(mine.inside != 0 || mine.forking)) {
+      ++mine.unhooked;
+      return;
+    }
+    mine.forking = true;
+    S::shelves.heaps.lock_all(&mine);
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
     S::purger_state.lock.lock();
-    S::tls().forking = true;
   }
   static void after_fork() {
-    if (HZ_UNLIKELY(!S::tls().forking)) return;
-    S::tls().forking = false;
+    if (!was_unhooked()) release_all();
+  }
+  static void release_all() {
     S::purger_state.lock.unlock();
     S::shared.lock.unlock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
     S::global.threads_lock.unlock();
     S::shelves.heaps.unlock_all();
+    S::tls().forking = false;
+  }
+  // Whether on_fork() did nothing for the fork that ends here: such a one ends before those around it.
+  static bool was_unhooked() {
+    typename S::Local& mine = S::tls();
+    if (HZ_LIKELY(mine.unhooked == 0)) return false;
+    --mine.unhooked;
+    return true;
   }
   static void in_child() {
-    if (HZ_UNLIKELY(!S::tls().forking)) return;
+    if (was_unhooked()) return;
     typename S::Global& g = S::global;
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);
     begin_process(g);
-    after_fork();
+    release_all();
     const Hold hold(g.threads_lock);
     leave_others_behind(g);
   }

@@ -324,14 +324,17 @@ struct Heap {
     return HZ_UNLIKELY(HeapProfile::is_on()) && Quotas<Line>::counts(t) &&
            Sampling::next(*t.countdown, kHugeBin, H::run_bytes(huge), S::is_own_work()) != Sample::kNone;
   }
-  // Without a lock.
+  // Without a lock of the heap's. What takes the lock of samples tells fork hooks so, as who takes any.
+  using Telling = typename Faults<Line>::Telling;
   HZ_COLD static void add(const void* block, Bin bin, const void* caller) {
+    const Telling telling;
     HeapProfile::add(block, bin, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin), caller,
                      S::tls().walking);
   }
   // The class of what lies in a run, which is about to be freed.
   static Bin ended(const void* block) {
     if (HZ_LIKELY(!HeapProfile::is_on())) return kHugeBin;
+    const Telling telling;
     const Bin bin = HeapProfile::end(block);
     return bin != 0 ? bin : kHugeBin;
   }
@@ -616,10 +619,14 @@ struct Heap {
     free_here(block, tag);
   }
   HZ_COLD static void free_guarded(void* block) {
-    const GuardedPool::Finding found = GuardedPool::release(block, S::tls().walking);
+    const GuardedPool::Finding found = released(block);
     if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds) count_guarded(block, found.bin);
     if (found.fault == Fault::kNone) return;
     Guard::report(found.fault, found.at == 0 ? block : pointer(found.at), found.bin, Line::kName);
+  }
+  HZ_COLD static GuardedPool::Finding released(void* block) {
+    const Telling telling;
+    return GuardedPool::release(block, S::tls().walking);
   }
   HZ_COLD static void count_guarded(const void* block, Bin bin) {
     Entered here;

@@ -72,7 +72,7 @@ def test_every_page_of_the_tree_is_there(folder: Path) -> None:
 def test_what_leads_nowhere_ends_the_build(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "site", tmp_path / "site")
     (tmp_path / "doc").mkdir()
-    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "doc/page.md"):
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "doc/page.md"):
         (tmp_path / name).write_text("# Page\n", encoding="utf-8")
     good = "# All\n\n[page](doc/page.md#page)\n"
     (tmp_path / "README.md").write_text(good, encoding="utf-8")

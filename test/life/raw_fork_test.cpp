@@ -129,6 +129,9 @@ void CrossWithoutEnd(const volatile sig_atomic_t& over) {
     void* held[8];
     for (unsigned i = 0; i < 8; ++i) held[i] = api::Malloc((i + 1) * 700'000);
     for (void* block : held) api::Free(block);
+    const pid_t child = fork();  // is interrupted as well
+    if (child == 0) _exit(7);
+    ExpectWholeChild(child);
   }
 }
 
@@ -136,6 +139,7 @@ void CrossWithoutEnd(const volatile sig_atomic_t& over) {
 volatile sig_atomic_t forks_in_handler, over_in_handler;
 void ForkInAHandler() {
   struct sigaction action = {};
+  action.sa_flags = SA_RESTART;
   action.sa_handler = [](int) {
     const pid_t child = fork();
     if (child == 0) _exit(7);

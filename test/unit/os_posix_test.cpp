@@ -126,7 +126,9 @@ TEST(OsPosixProcess, NobodyListeningIsNoError) {
 int late_reader = -1;
 void ReadLate(int /*signal*/) {
   static char bytes[65536];
+  const int saved = errno;
   while (read(late_reader, bytes, sizeof bytes) > 0) continue;
+  errno = saved;
 }
 
 TEST(OsPosixProcess, AMessageThatASignalInterruptsIsWritten) {

@@ -57,14 +57,16 @@ struct Regions {
       --at_work;
     }
     static void close() {
-      if (HZ_UNLIKELY(mine().forking)) return;
-      mine().inside = true;
+      Thread& thread = mine();
+      if (HZ_UNLIKELY(thread.forking)) return;
+      thread.inside = true;
       lock.lock();
     }
     static void open() {
-      if (HZ_UNLIKELY(mine().forking)) return;
+      Thread& thread = mine();
+      if (HZ_UNLIKELY(thread.forking)) return;
       lock.unlock();
-      mine().inside = false;
+      thread.inside = false;
     }
   };
 
@@ -189,21 +191,29 @@ struct Regions {
 
   // Around a fork the lock is held, so that the child finds everything whole, and the system is at no work of
   // ours, or what it is at would be lost to the child. Not where a signal handler forks that interrupted this
-  // very thread inside: nobody else could end that.
+  // very thread inside, or forking: nobody else could end that.
   static void before_fork() {
-    if (HZ_UNLIKELY(mine().inside)) return;
+    Thread& thread = mine();
+    if (HZ_UNLIKELY(thread.inside || thread.forking)) {
+      ++thread.unhooked;
+      return;
+    }
+    thread.forking = true;
     lock.lock();
     while (at_work != 0) {
       lock.unlock();
       os::give_way();
       lock.lock();
     }
-    mine().forking = true;
   }
   static void after_fork() {
-    if (HZ_UNLIKELY(!mine().forking)) return;
-    mine().forking = false;
+    Thread& thread = mine();
+    if (HZ_UNLIKELY(thread.unhooked != 0)) {
+      --thread.unhooked;
+      return;
+    }
     lock.unlock();
+    thread.forking = false;
   }
 
   // What the notes cost.
@@ -213,7 +223,8 @@ struct Regions {
   static inline constinit os::Lock lock;
   struct Thread {
     bool forking = false;
-    bool inside = false;  // has the lock, or the system works for it, or it is about to
+    bool inside = false;        // has the lock, or the system works for it, or it is about to
+    std::uint8_t unhooked = 0;  // forks that our hooks do nothing for
 
     static constexpr Thread late() { return {}; }
     bool is_over() const { return true; }

@@ -259,10 +259,10 @@ FORK, ALL_LOCKS = "heap/fork.hpp", "    for (Thread* t = S::global.threads; t !=
 mutant("fork-without-threads", FORK, "fork.child", (ALL_LOCKS, ""))
 mutant("fork-list-last", FORK, "fork.parent", ("    S::global.threads_lock.lock();\n" + ALL_LOCKS, ALL_LOCKS + "    S::global.threads_lock.lock();\n"))
 mutant("fork-shared-first", FORK, "fork.parent", ("    S::shared.lock.lock();\n    S::purger_state", "    S::purger_state"),
-       ("    S::shelves.heaps.lock_all(&S::tls());\n", "    S::shelves.heaps.lock_all(&S::tls());\n    S::shared.lock.lock();\n"))
+       ("    S::shelves.heaps.lock_all(&mine);\n", "    S::shelves.heaps.lock_all(&mine);\n    S::shared.lock.lock();\n"))
 mutant("fork-purger-stays", FORK, "fork.parent", ("    S::purger_state.lock.unlock();\n", ""))
 mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n", ""))
-mutant("fork-handlers-wait", FORK, "fork.parent", ("    S::tls().forking = true;\n", ""))
+mutant("fork-handlers-wait", FORK, "fork.parent", ("    mine.forking = true;\n", ""))
 mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
 mutant("child-leaves-none", FORK, "fork.child", ("    leave_others_behind(g);\n", ""))
 mutant("child-leaves-itself", FORK, "fork.child", ("      if (t != S::tls().heap) leave_behind(g, *t);", "      leave_behind(g, *t);"))
