@@ -323,6 +323,9 @@ struct Boundary {
     if (run.at == 0) return {};
     if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
     if constexpr (Guard::kSealBytes != 0) Guard::prepare(run.at, bin, run.zeroed);
+    // As soon as the pool has the span, others may take slots of it.
+    if constexpr (Pool::kWholeSpans)
+      Route::bind(S::global.route, run.at, bin_slots(bin) * bin_size(bin), bin, t.owner);
     const Taken taken =
         Pool::adopt(S::shelves.pool, run.at, bin, span_owner(t), run.zeroed, at_once(want), out);
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;

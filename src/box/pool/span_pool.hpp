@@ -101,7 +101,8 @@ struct BasicSpanPool {
     g.spans = static_cast<Span*>(pointer(g.bits.open(table, granules)));
   }
 
-  // With kShuffles the slots are listed in `out`, as those of take() are.
+  // With kShuffles the slots are listed in `out`, as those of take() are, and the caller has bound the span's
+  // pages.
   static Taken adopt(Global& g, std::uintptr_t span, Bin bin, unsigned owner, bool zeroed, unsigned want = 0,
                      void** out = nullptr) {
     const unsigned here = this_shard(g);
@@ -114,9 +115,7 @@ struct BasicSpanPool {
     g.spans[row].absent = zeroed ? static_cast<std::uint16_t>(kAllPages) : 0;
     if constexpr (kShuffles) carve_whole(g, row);
     if (want == 0) return link(g, row), Taken{};
-    Taken taken = take_from(g, row, owner, out, want);
-    if constexpr (kShuffles) taken.pages = static_cast<unsigned>((taken.end - 1) >> kPageShift) + 1;
-    return taken;
+    return take_from(g, row, owner, out, want);
   }
 
   // At least one slot. At most `want`, but with kByPages a page is always carved whole.

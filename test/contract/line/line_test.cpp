@@ -319,6 +319,28 @@ TEST_F(LineContract, BlocksAreFreedByOtherThreads) {
   ExpectAllHome();
 }
 
+// Whoever gets a slot of a span finds it known, also of one that another thread is about to get its first
+// ones of.
+TEST_F(LineContract, AFreeKnowsASpanThatIsNew) {
+  constexpr unsigned kThreads = 6, kRounds = 2000, kBlocks = 60;
+  std::atomic<unsigned> unknown{0};
+  Barrier sync(kThreads);
+  RunThreads(kThreads, [&](unsigned) {
+    std::vector<void*> blocks(kBlocks);
+    for (unsigned round = 0; round < kRounds; ++round) {
+      const std::size_t size = 100 + round * 7919 % 8000;
+      sync.Wait();
+      for (void*& block : blocks) {
+        block = hz_malloc(size);
+        if (Check(block) != hz::Fault::kNone) ++unknown;
+      }
+      for (void* block : blocks) hz_free(block);
+    }
+  });
+  EXPECT_EQ(0u, unknown);
+  ExpectAllHome();
+}
+
 TEST_F(LineContract, NothingIsLostWhenThreadsEndWithFreesInFlight) {
   std::mt19937 random(1);
   for (int round = 0; round < 20; ++round) {
