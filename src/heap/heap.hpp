@@ -198,8 +198,9 @@ struct Heap {
   // What would be usable in a block of that size and alignment, a power of two; 0: there is no such block.
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
     if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
+    if constexpr (kSealed) return size;
     const Bin bin = bin_for(size, alignment);
-    return bin != kHugeBin ? bin_size(bin) - kSeal : kSealed ? size : H::bytes_for(size);
+    return bin != kHugeBin ? bin_size(bin) : H::bytes_for(size);
   }
 
   HZ_SLOW static std::size_t usable_size_slow(const void* block) {
@@ -248,9 +249,11 @@ struct Heap {
   static bool trim(std::size_t pad) {
     if (!Start<Line>::open()) return false;
     Threads<Line>::collect_leftovers();
+    const std::size_t before = Source::held_bytes(S::global.source);
     Revocation<Line>::revoke_others();
     Entered here;
     const std::size_t purged = Reclaim<Line>::reclaim(here.thread(), pad);
+    if constexpr (kSealed) return Source::held_bytes(S::global.source) < before;  // pages go with their spans
     return purged + Discard<Line>::all(here.thread()) != 0;
   }
   // Free pages go back to the system; whether any did. What threads cache stays where it is.
@@ -536,8 +539,7 @@ struct Heap {
     if constexpr (kSealed) {
       const Tag tag = Route::find(S::global.route, address(block));
       if (J::look(tag, block).fault != Fault::kNone) return true;  // free says what
-      const std::size_t had = bytes_at(block);
-      return size == had || (Route::bin(tag) == kHugeBin && size < had);  // a sample has all of its class
+      return size == bytes_at(block);
     }
     // By sizes: a spare class may have been dealt out since, or before.
     const std::size_t bytes = bin_size(bin), least = size == 0 ? 1 : size;

@@ -24,8 +24,9 @@ struct Huge {
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
 
   // `instead_of`: granules of the block whose place it takes. `may_reclaim`: memory may be reclaimed for it.
-  static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed,
-                        std::size_t instead_of = 0, bool may_reclaim = true) {
+  // A frame of its own: test/stack.
+  HZ_SLOW static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed,
+                                std::size_t instead_of = 0, bool may_reclaim = true) {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t granules = granules_for(size == 0 ? 1 : size);
     Demand demand = {.instead_of = instead_of};

@@ -48,7 +48,8 @@ struct Quotas {
     }
     const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
     if (next == Sample::kProfile) {
-      if (void* block = H::allocate(t, bin_size(bin), 1, zeroed, 0, false)) return sample = next, block;
+      const std::size_t bytes = Line::Guard::kSealBytes != 0 ? size : bin_size(bin);
+      if (void* block = H::allocate(t, bytes, 1, zeroed, 0, false)) return sample = next, block;
       HeapProfile::give_up();
     } else if (next == Sample::kGuarded) {
       if (void* block = GuardedPool::take(bin, size, alignment)) return sample = next, block;

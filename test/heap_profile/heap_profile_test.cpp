@@ -17,6 +17,7 @@
 #include <map>
 #include <vector>
 
+#include "base/size_classes.hpp"
 #include "hakozuna/hakozuna.h"
 #include "heap_profile/profile_file.hpp"
 #include "stress/scale.hpp"
@@ -50,13 +51,14 @@ constexpr std::array<Make, kSites> Makers(std::integer_sequence<int, kSite...>) 
 }
 constexpr std::array<Make, kSites> kMakers = Makers(std::make_integer_sequence<int, kSites>{});
 
-// The slots that blocks of that size have.
-// With a seal behind the block, or in a run of its own.
+// The slots that blocks of that size have. With seals one is behind the block, and what is large has a run of
+// its own.
 std::size_t SlotBytes(std::size_t size) {
-  constexpr std::size_t kSeal = 8, kMostSlot = 32 * 1024, kGranule = 64 * 1024;
-  const std::size_t usable = hz_good_size(size);
-  if (!HasSeals()) return usable;
-  return usable <= kMostSlot - kSeal ? usable + kSeal : (usable + kGranule - 1) / kGranule * kGranule;
+  if (!HasSeals()) return hz_good_size(size);
+  constexpr std::size_t kSeal = 8, kMostSlot = 32 * 1024;
+  const hz::Bin bin = hz::most_aligned_bin(size + kSeal, 1);
+  return bin != hz::kHugeBin && hz::bin_size(bin) <= kMostSlot ? hz::bin_size(bin)
+                                                               : hz::align_up(size, hz::kGranule);
 }
 
 void* MakeOf(int site, std::size_t size) {

@@ -153,7 +153,11 @@ TEST_F(Heaps, EndWithWhatIsInThem) {
     heap.clear();
     EXPECT_NE(0, hz_check(inside));
     inside = heap.allocate(100, 16);
-    EXPECT_EQ(inside, hz_heap_realloc(heap.handle(), inside, 99));
+    void* const shrunk = hz_heap_realloc(heap.handle(), inside, 99);
+    if (!hz_test::HasSeals()) {
+      EXPECT_EQ(inside, shrunk);
+    }
+    inside = shrunk;
   }
   EXPECT_NE(0, hz_check(inside));
 }
