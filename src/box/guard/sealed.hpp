@@ -7,7 +7,8 @@
 //              bytes of it
 //   seal    == key of its place ^ bytes between block and seal, twice   of a free slot: of the last block
 //              there, 0 if there was none; the seal of every slot of a span is there at any time
-//   fence   == a byte that the process chose at random, again and again
+//   fence   == eight bytes that the process chose at random, again and again; none of them is zero, nor is
+//              the first byte of a seal that follows its block: what is one byte too long often ends in zero
 //   free    => every byte before the seal is zero, from the free to the next allocation
 //   live    => so is every byte between fence and seal
 //
@@ -21,6 +22,7 @@
 // its fence goes to the end of the page, where its run's fence of pages begins (heap/fences.hpp).
 #pragma once
 
+#include <bit>
 #include <cstring>
 
 #include "base/slot_bytes.hpp"
@@ -61,8 +63,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
               (base >> kGranuleShift) * sizeof(std::size_t));
     turn.set(os::random_word() | 1);
     key.set(os::random_word());
-    // Not zero, for that is what is written by mistake most often.
-    fence.set((os::random_word() % 255 + 1) * 0x0101010101010101);
+    fence.set(os::random_word() | 0x0101010101010101);
   }
   static void join(PerThread&) {}
 
@@ -184,11 +185,11 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static void seal_run(void* block, std::size_t size, bool fence_below) {
     __atomic_store_n(size_of(block), size * 2 + (fence_below ? 1 : 0), __ATOMIC_RELAXED);
     for (std::uintptr_t at = address(block) + size; at % os::page_bytes() != 0; ++at)
-      byte(at) = static_cast<unsigned char>(fence.get());
+      byte(at) = static_cast<unsigned char>(fence_at(at));
   }
   static bool is_run_sealed(const void* block) {
     for (std::uintptr_t at = address(block) + run_bytes(block); at % os::page_bytes() != 0; ++at)
-      if (byte(at) != static_cast<unsigned char>(fence.get())) return false;
+      if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;
     return true;
   }
 
@@ -226,7 +227,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     return address(slot) + bin_size(bin) - kSealBytes;
   }
   // Who learns a seal and its place knows no other one: both factors are secret.
-  HZ_INLINE static std::uint64_t key_of(std::uintptr_t end) { return (end ^ key.get()) * turn.get(); }
+  HZ_INLINE static std::uint64_t key_of(std::uintptr_t end) { return (end ^ key.get()) * turn.get() | 1; }
 
   // Of any slot of a span.
   HZ_INLINE static bool is_seal(std::uintptr_t end) { return is_twice(seal_at(end) ^ key_of(end)); }
@@ -279,20 +280,25 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
       const std::uint64_t theirs = kAll >> between * 8;
       store(end - sizeof(Word), (load(end - sizeof(Word)) & theirs) | (fence.get() & ~theirs));
     } else {
-      for_fence(end, between, [word = fence.get()](std::uintptr_t at) { return store(at, word), true; });
+      for_fence(end, between, [](std::uintptr_t at, std::uint64_t word) { return store(at, word), true; });
     }
   }
   HZ_INLINE static bool is_fenced(std::uintptr_t end, std::size_t between) {
     if (between < sizeof(Word)) return (load(end - sizeof(Word)) ^ fence.get()) >> (8 - between) * 8 == 0;
-    return for_fence(end, between, [word = fence.get()](std::uintptr_t at) { return load(at) == word; });
+    return for_fence(end, between, [](std::uintptr_t at, std::uint64_t word) { return load(at) == word; });
+  }
+  // What stands in a fence from there on: its bytes go by addresses.
+  HZ_INLINE static std::uint64_t fence_at(std::uintptr_t at) {
+    return std::rotr(fence.get(), static_cast<int>(at % sizeof(Word) * 8));
   }
   // Word by word, the last two of which may share bytes, as long as `visit` says so.
   HZ_INLINE static bool for_fence(std::uintptr_t end, std::size_t between, auto visit) {
     const std::uintptr_t begin = end - between;
     const std::size_t length = between < kFence ? between : kFence;
+    const std::uint64_t word = fence_at(begin);
     for (std::size_t i = 0; i + sizeof(Word) < length; i += sizeof(Word))
-      if (HZ_UNLIKELY(!visit(begin + i))) return false;
-    return visit(begin + length - sizeof(Word));
+      if (HZ_UNLIKELY(!visit(begin + i, word))) return false;
+    return visit(begin + length - sizeof(Word), between < kFence ? fence.get() : word);
   }
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
 

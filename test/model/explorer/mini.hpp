@@ -27,6 +27,7 @@ struct Mini {
   using Exchange = AnExchange;
   static constexpr const char* kName = "mini";
   struct Guard {
+    static constexpr std::size_t kSealBytes = 0;
     static bool intact(const Nothing&, const void*) { return true; }
     static void join(Nothing&) {}
   };
