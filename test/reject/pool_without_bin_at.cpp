@@ -9,9 +9,9 @@ struct Box {
   struct Global {};
   static constexpr std::size_t kTableBytesPerGranule = 1;
   static constexpr unsigned kMostOwners = 1;
-  static constexpr bool kWholePages = false;
+  static constexpr bool kWholePages = false, kWholeSpans = false;
   static void open(Global&, std::uintptr_t, std::uintptr_t, std::size_t);
-  static Taken adopt(Global&, std::uintptr_t, Bin, unsigned, bool, unsigned);
+  static Taken adopt(Global&, std::uintptr_t, Bin, unsigned, bool, unsigned, void**);
   static Taken take(Global&, Bin, unsigned, void**, unsigned, bool);
   static Carved carved(const Taken&, Bin);
   static Given give(Global&, Bin, void**, unsigned);

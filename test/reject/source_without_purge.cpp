@@ -18,6 +18,8 @@ struct Box {
   static Run acquire(Global&, std::size_t, std::size_t, Demand);
   static bool claim(Global&, std::uintptr_t, bool);
   static void release(Global&, std::uintptr_t, bool);
+  static void part(Global&, std::uintptr_t, std::size_t);
+  static void without_pages(Global&, std::ptrdiff_t);
   static bool resize(Global&, std::uintptr_t, std::size_t);
   static std::size_t granules(Global&, std::uintptr_t);
   static std::uintptr_t start(Global&, std::uintptr_t);

@@ -11,6 +11,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,9 +56,53 @@ void InProcessWith(std::vector<Setting> settings, Work work, const std::string& 
   if (skipped != std::string::npos) GTEST_SKIP() << result.out.substr(skipped + 10);
 }
 
+// The whole system promises so many bytes more than it has promised, to all processes together, and no more
+// (vm.overcommit_memory=2), as long as this lives. By root alone.
+class NeverOvercommits {
+ public:
+  explicit NeverOvercommits(std::size_t bytes) {
+    std::ifstream info("/proc/meminfo");
+    std::size_t kib = 0;
+    for (std::string word; kib == 0 && info >> word;)
+      if (word == "Committed_AS:") info >> kib;
+    ok_ = kib != 0 && Write("kbytes", kib + bytes / 1024) && Write("memory", 2);
+  }
+  NeverOvercommits(const NeverOvercommits&) = delete;
+  NeverOvercommits& operator=(const NeverOvercommits&) = delete;
+  ~NeverOvercommits() {
+    Write("memory", memory_);
+    ratio_ != 0 ? Write("ratio", ratio_) : Write("kbytes", kbytes_);  // one of the two holds
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  static std::string File(const char* name) { return std::string("/proc/sys/vm/overcommit_") + name; }
+  static std::size_t Read(const char* name) {
+    std::size_t value = 0;
+    std::ifstream(File(name)) >> value;
+    return value;
+  }
+  static bool Write(const char* name, std::size_t value) {
+    std::ofstream file(File(name));
+    return static_cast<bool>(file << value << std::flush);
+  }
+
+  const std::size_t memory_ = Read("memory"), ratio_ = Read("ratio"), kbytes_ = Read("kbytes");
+  bool ok_ = false;
+};
+
+// By the system's own promise where HZ_TEST_OVERCOMMIT says that the machine is the tests' alone.
 template <class Work>
 void UnderLimitOf(std::size_t bytes, Work work) {
   if (kUnderTool) GTEST_SKIP() << "a sanitizer does not start under a limit of address space";
+  if (std::getenv("HZ_TEST_OVERCOMMIT") != nullptr) {
+    std::optional<NeverOvercommits> system;
+    if (std::getenv(kInsideProcess) == nullptr) {
+      system.emplace(bytes);
+      ASSERT_TRUE(system->ok()) << "root may say what the system promises";
+    }
+    return InProcessWith({}, work);
+  }
   InProcessWith({}, work, "ulimit -v " + std::to_string(bytes / 1024));
 }
 
