@@ -249,7 +249,7 @@ struct Heap {
   static bool trim(std::size_t pad) {
     if (!Start<Line>::open()) return false;
     Threads<Line>::collect_leftovers();
-    const std::size_t before = Source::held_bytes(S::global.source);
+    const std::size_t before = kSealed ? Source::held_bytes(S::global.source) : 0;
     Revocation<Line>::revoke_others();
     Entered here;
     const std::size_t purged = Reclaim<Line>::reclaim(here.thread(), pad);
