@@ -49,7 +49,11 @@ struct Zeroes {
  private:
   using Half = std::uint64_t __attribute__((may_alias));
   using Lane = std::uint64_t __attribute__((vector_size(16), may_alias));
-  using Wide = std::uint64_t __attribute__((vector_size(32), aligned(8), may_alias));
+  using Wide = std::uint64_t __attribute__((vector_size(32)));
+  // One that lies anywhere.
+  struct __attribute__((packed, may_alias)) WideAt {
+    Wide lanes;
+  };
 
   static bool is_wide() { return wide_lanes.get() != 0; }
 
@@ -57,28 +61,28 @@ struct Zeroes {
   HZ_WIDE static void write_wide(std::uintptr_t at, std::uintptr_t end) {
     constexpr std::size_t kBytes = sizeof(Wide);
     for (; at + 8 * kBytes <= end; at += 8 * kBytes) {
-      *wide(at) = *wide(at + kBytes) = *wide(at + 2 * kBytes) = *wide(at + 3 * kBytes) = Wide{};
-      *wide(at + 4 * kBytes) = *wide(at + 5 * kBytes) = *wide(at + 6 * kBytes) = *wide(at + 7 * kBytes) =
-          Wide{};
+      WideAt* const row = wide(at);
+      row[0].lanes = row[1].lanes = row[2].lanes = row[3].lanes = Wide{};
+      row[4].lanes = row[5].lanes = row[6].lanes = row[7].lanes = Wide{};
     }
-    for (; at + kBytes <= end; at += kBytes) *wide(at) = Wide{};
-    *wide(end - kBytes) = Wide{};
+    for (; at + kBytes <= end; at += kBytes) wide(at)->lanes = Wide{};
+    wide(end - kBytes)->lanes = Wide{};
   }
   HZ_WIDE static bool are_wide(std::uintptr_t at, std::uintptr_t end) {
     constexpr std::size_t kBytes = sizeof(Wide);
-    Wide any = *wide(end - kBytes);
+    Wide any = wide(end - kBytes)->lanes;
     for (; at + 8 * kBytes <= end; at += 8 * kBytes) {
-      any |= *wide(at) | *wide(at + kBytes) | *wide(at + 2 * kBytes) | *wide(at + 3 * kBytes);
-      any |=
-          *wide(at + 4 * kBytes) | *wide(at + 5 * kBytes) | *wide(at + 6 * kBytes) | *wide(at + 7 * kBytes);
+      const WideAt* const row = wide(at);
+      any |= row[0].lanes | row[1].lanes | row[2].lanes | row[3].lanes;
+      any |= row[4].lanes | row[5].lanes | row[6].lanes | row[7].lanes;
     }
-    for (; at + kBytes <= end; at += kBytes) any |= *wide(at);
+    for (; at + kBytes <= end; at += kBytes) any |= wide(at)->lanes;
     return (any[0] | any[1] | any[2] | any[3]) == 0;
   }
 
   HZ_INLINE static Half& half(std::uintptr_t at) { return *static_cast<Half*>(pointer(at)); }
   HZ_INLINE static Lane& lane(std::uintptr_t at) { return *static_cast<Lane*>(pointer(at)); }
-  static Wide* wide(std::uintptr_t at) { return static_cast<Wide*>(pointer(at)); }
+  static WideAt* wide(std::uintptr_t at) { return static_cast<WideAt*>(pointer(at)); }
 
   static inline constinit OnceWord<unsigned> wide_lanes{0};
 };
