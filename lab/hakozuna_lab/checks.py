@@ -155,8 +155,8 @@ FULL = (
     ),
     Lane(
         "release-clang",
-        folders=("unit", "contract", "surface", "death", "golden", "jemalloc", "package", "returns", "life"),
-        only=("hakozuna", "hz3", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "hz8"),  # secure: once, by gcc
+        folders=("unit", "contract", "surface", "death", "golden", "hostile", "jemalloc", "package", "returns", "life"),
+        only=("hakozuna", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "secure"),  # hz3 and hz8 have boxes of these
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
         without=rf"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}|^jemalloc\.(jemalloc|redis)",
