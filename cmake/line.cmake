@@ -92,14 +92,33 @@ if(WIN32)
   file(CONFIGURE OUTPUT "${HZ_EXPORTS_DEF}" CONTENT "EXPORTS\n${names}" @ONLY)
 endif()
 
-# The objects that the libraries of a line are made of. UNITY_BUILD of them is for those that are linked all or none: each
-# brings the slow paths of the whole heap, which compilers then see once.
-function(hz_add_objects target struct header)
+# The objects that the libraries of a line are made of, with a line's own options. UNITY_BUILD of them is for those that are
+# linked all or none: each brings the slow paths of the whole heap, which compilers then see once.
+function(hz_add_objects target options)
   add_library(${target} OBJECT ${ARGN})
   target_include_directories(${target} PRIVATE "${HZ_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
-  target_compile_definitions(${target} PRIVATE "HZ_LINE_HEADER=\"${header}\"" HZ_LINE=${struct})
-  target_compile_options(${target} PRIVATE ${HZ_COMPILE_OPTIONS})
+  target_compile_options(${target} PRIVATE ${HZ_COMPILE_OPTIONS} ${options})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
+endfunction()
+
+function(hz_add_line_objects target options struct header)
+  hz_add_objects(${target} "${options}" ${ARGN})
+  target_compile_definitions(${target} PRIVATE "HZ_LINE_HEADER=\"${header}\"" HZ_LINE=${struct})
+endfunction()
+
+# What knows no line: compiled once for all lines, but for those with options of their own.
+function(hz_add_common_objects name options result)
+  set(target hakozuna-common-objects)
+  if(options)
+    set(target hakozuna-${name}-common-objects)
+  endif()
+  if(NOT TARGET ${target})
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+      "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*.cpp")
+    list(FILTER sources EXCLUDE REGEX "/os/${HZ_OTHER_SYSTEMS}[^/]*$")
+    hz_add_objects(${target} "${options}" ${sources})
+  endif()
+  set(${result} ${target} PARENT_SCOPE)
 endfunction()
 
 # What all three libraries of a line have in common.
@@ -161,13 +180,11 @@ endfunction()
 
 function(hz_add_line name struct header)
   set(target hakozuna-${name})
+  set(options ${HZ_COMPILE_OPTIONS_${name}})
   file(GLOB direct_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/direct*.cpp")
-  file(GLOB_RECURSE common_sources CONFIGURE_DEPENDS
-    "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*.cpp")
-  list(FILTER common_sources EXCLUDE REGEX "/os/${HZ_OTHER_SYSTEMS}[^/]*$")
-  hz_add_objects(${target}-core-objects ${struct} ${header} ${direct_sources} ${common_sources})
-  target_compile_options(${target}-core-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
-  set(core $<TARGET_OBJECTS:${target}-core-objects>)
+  hz_add_line_objects(${target}-core-objects "${options}" ${struct} ${header} ${direct_sources})
+  hz_add_common_objects(${name} "${options}" common)
+  set(core $<TARGET_OBJECTS:${target}-core-objects> $<TARGET_OBJECTS:${common}>)
 
   add_library(${target}-direct STATIC ${core})
   target_link_libraries(${target}-direct INTERFACE Threads::Threads ${HZ_WINDOWS_LIBRARIES})
@@ -175,8 +192,7 @@ function(hz_add_line name struct header)
 
   if(WIN32)
     hz_add_dll(${target} ${core})
-    hz_add_objects(${target}-redirect-objects ${struct} ${header} ${HZ_REDIRECT_SOURCES})
-    target_compile_options(${target}-redirect-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
+    hz_add_line_objects(${target}-redirect-objects "${options}" ${struct} ${header} ${HZ_REDIRECT_SOURCES})
     hz_add_dll(${target}-redirect ${core} $<TARGET_OBJECTS:${target}-redirect-objects>)
     # Both C runtimes must be there before it is. It is written for the first; of the second it has a function imported.
     target_link_libraries(${target}-redirect PRIVATE msvcrt ucrtbase)
@@ -186,11 +202,10 @@ function(hz_add_line name struct header)
   endif()
 
   if(HZ_DROP_IN)
-    hz_add_objects(${target}-drop-in-objects ${struct} ${header} ${HZ_DROP_IN_SOURCES})
-    target_compile_options(${target}-drop-in-objects PRIVATE ${HZ_COMPILE_OPTIONS_${name}})
+    hz_add_line_objects(${target}-drop-in-objects "${options}" ${struct} ${header} ${HZ_DROP_IN_SOURCES})
     # Not where size comes first: a compiler puts less inline of what has more callers, and a free of a known size took
     # three instructions more (test/golden).
-    if(NOT HZ_COMPILE_OPTIONS_${name})
+    if(NOT options)
       set_target_properties(${target}-drop-in-objects PROPERTIES UNITY_BUILD ON)
     endif()
     set(drop_in $<TARGET_OBJECTS:${target}-drop-in-objects>)
@@ -198,7 +213,7 @@ function(hz_add_line name struct header)
     if(NOT APPLE)
       hz_add_static(${target}-static ${core} ${drop_in})
       # Its command names files; make must be told who makes them.
-      add_dependencies(${target}-static ${target}-core-objects ${target}-drop-in-objects)
+      add_dependencies(${target}-static ${target}-core-objects ${common} ${target}-drop-in-objects)
     endif()
   endif()
 endfunction()
@@ -207,15 +222,15 @@ function(hz_add_jemalloc)
   set(line hakozuna-hakozuna)
   set(folder "${HZ_SOURCE_DIR}/export/jemalloc")
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
-  hz_add_objects(hakozuna-je-objects Hakozuna line/hakozuna.hpp ${sources})
+  hz_add_line_objects(hakozuna-je-objects "" Hakozuna line/hakozuna.hpp ${sources})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${HZ_EXPORTS_MAP}" "${folder}/exports.map")
   file(READ "${HZ_EXPORTS_MAP}" map)
   file(READ "${folder}/exports.map" more)
   string(REPLACE "  local:" "${more}  local:" map "${map}")
   set(HZ_EXPORTS_MAP "${CMAKE_CURRENT_BINARY_DIR}/hakozuna-je.map")
   file(GENERATE OUTPUT "${HZ_EXPORTS_MAP}" CONTENT "${map}")
-  hz_add_shared(hakozuna-je $<TARGET_OBJECTS:${line}-core-objects> $<TARGET_OBJECTS:${line}-drop-in-objects>
-    $<TARGET_OBJECTS:hakozuna-je-objects>)
+  hz_add_shared(hakozuna-je $<TARGET_OBJECTS:${line}-core-objects> $<TARGET_OBJECTS:hakozuna-common-objects>
+    $<TARGET_OBJECTS:${line}-drop-in-objects> $<TARGET_OBJECTS:hakozuna-je-objects>)
 endfunction()
 
 function(hz_add_lines enabled)

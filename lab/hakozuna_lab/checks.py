@@ -196,13 +196,14 @@ FULL = (
     Lane(
         "asan",
         lines=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),  # hz8 is made of hz5's boxes, but for one
-        brief_lines=BRIEF,
+        brief_lines=(*BRIEF, "hz4"),
         only=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),
         without=rf"{ANY_PRESET}|{ONCE_FOR_ASAN}|{SLOW_CHECKED}|^returns\.",
     ),
     Lane(
         "tsan",
         lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
+        brief_lines=("hz4", "hz8"),
         only=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
         without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
     ),
