@@ -89,7 +89,7 @@ struct Heap {
     Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
     const std::size_t last = size - 1;
-    if (HZ_UNLIKELY(last >= kTableMax || !is_size(local, block, size)))
+    if (HZ_UNLIKELY(last >= kTableMax || !is_size(local, block, last)))
       return free_judged(block, size, alignment, shrunk);
     free_own(t, static_cast<Bin>(local), block);
   }
@@ -379,10 +379,11 @@ struct Heap {
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
     take_in(t, bin, block);
   }
-  // Whether a block of `size` bytes is what lies in a slot of which local_bin says that.
-  HZ_INLINE static bool is_size(Tag local, [[maybe_unused]] const void* block, std::size_t size) {
-    if constexpr (kSealed) return local <= kLastBin && Guard::has_bytes(block, static_cast<Bin>(local), size);
-    return is_bin(local, classes.of((size - 1) / kMinAlign));
+  // Whether a block of `last` + 1 bytes is what lies in a slot of which local_bin says that.
+  HZ_INLINE static bool is_size(Tag local, [[maybe_unused]] const void* block, std::size_t last) {
+    if constexpr (kSealed)
+      return local <= kLastBin && Guard::has_bytes(block, static_cast<Bin>(local), last + 1);
+    return is_bin(local, classes.of(last / kMinAlign));
   }
   // Whether that is what local_bin says of a slot of this thread's. A compare of bytes takes its operand from
   // memory.
