@@ -74,8 +74,7 @@ bool commit(void* at, std::size_t bytes) {
 
 bool forbid(void* at, std::size_t bytes) {
   const KeepLastError keep;
-  if (!is_of_pages(at, bytes) || VirtualFree(at, bytes, MEM_DECOMMIT) == 0) return false;
-  return probe::purge(address(at), bytes), true;
+  return is_of_pages(at, bytes) && VirtualFree(at, bytes, MEM_DECOMMIT) != 0;
 }
 
 // What is reserved and not committed cannot be touched anyway.
