@@ -44,13 +44,15 @@ inline void* aligned_realloc(void* block, std::size_t alignment, std::size_t siz
   const std::size_t old_size = ThisHeap::usable_size(block);  // reports what is no block
   if (old_size == 0 && !ThisHeap::is_empty(block)) return no_memory();
   const bool lies_right = (address(block) & (alignment - 1)) == 0;
-  const auto fits = [&](std::size_t usable) { return lies_right && size <= usable && size >= usable / 2; };
+  const auto fits = [&](std::size_t usable) {
+    return lies_right && (ThisHeap::kSealed ? size == usable : size <= usable && size >= usable / 2);
+  };
   if (fits(old_size) || (lies_right && fits(ThisHeap::resize_in_place(block, size)))) return block;
   // Both are huge, and such blocks begin with a granule: pages move, not bytes.
   if (alignment <= kGranule && old_size > kLargeMax && size > kLargeMax)
     return ThisHeap::realloc(block, size);
   void* moved = ThisHeap::aligned_beside(block, alignment, size);
-  if (moved == nullptr) return lies_right && size <= old_size ? block : nullptr;
+  if (moved == nullptr) return lies_right && size <= old_size ? ThisHeap::kept(block, size) : nullptr;
   std::memcpy(moved, block, size < old_size ? size : old_size);
   ThisHeap::free(block);
   return moved;
@@ -65,7 +67,8 @@ inline std::size_t good_size(std::size_t size) {
 inline void* expand(void* block, std::size_t size) {
   const std::size_t usable = ThisHeap::usable_size(block);  // reports what is no block
   if (usable == 0) return nullptr;
-  return usable >= size || ThisHeap::resize_in_place(block, size) >= size ? block : nullptr;
+  if (usable >= size && !ThisHeap::kSealed) return block;
+  return ThisHeap::resize_in_place(block, size) >= size ? block : nullptr;
 }
 
 }  // namespace hz::c_rules

@@ -52,7 +52,9 @@ struct Fences {
   static Run acquire_span(std::size_t granules, const Demand& demand) {
     if constexpr (kStand) {
       const std::size_t gap = scatters().get() ? dice() % kMostGap : 0;
-      if (gap != 0 && Source::reached_bytes(S::global.source) < kMostScattered) {
+      // What is refused near a limit is refused to the span itself: whoever is told so reclaims.
+      if (gap != 0 && Source::reached_bytes(S::global.source) < kMostScattered &&
+          Source::has_room(S::global.source, (granules + gap) << kGranuleShift)) {
         const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
         if (wide.at != 0) {
           Source::part(S::global.source, wide.at, gap);

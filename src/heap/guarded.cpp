@@ -300,7 +300,9 @@ GuardedPool::Finding GuardedPool::release(const void* block, bool& walking) {
   }
   found.at = overwritten(place);
   if (found.at != 0) found.fault = Fault::kOutOfBounds;
-  os::forbid(pointer(page_of(place)), state.page);  // else what comes late is not seen
+  // Else what comes late is not seen; the next block there has nothing of this one all the same.
+  if (!os::forbid(pointer(page_of(place)), state.page))
+    __builtin_memset(pointer(page_of(place)), 0, state.page);
   const Hold hold(lock);
   ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(&place - places);
   return found;

@@ -170,17 +170,25 @@ struct Heap {
       moved = at_hand(size);
       if (moved == nullptr) moved = malloc_for(size, caller);
     }
-    if (moved == nullptr) return size <= old_size ? block : nullptr;
+    if (moved == nullptr) return size <= old_size ? kept(block, size) : nullptr;
     std::memcpy(moved, block, size < old_size ? size : old_size);
     free(block);
     return moved;
+  }
+  // A block that becomes smaller where it is, for want of memory.
+  static void* kept(void* block, [[maybe_unused]] std::size_t size) {
+    if constexpr (kSealed) {
+      if (!has_resealed(block, size)) Guard::seal_run_again(block, size);
+    }
+    return block;
   }
 
   // The block where it lies, with room for `size` bytes if it can have that there: what it has then. Only a
   // huge block can have more or less than it has. 0 after a report if it is no block.
   HZ_SLOW static std::size_t resize_in_place(void* block, std::size_t size) {
     const std::size_t old_size = usable_size(block);
-    if constexpr (kSealed) return old_size;
+    if constexpr (kSealed)
+      return (old_size != 0 || is_empty(block)) && has_resealed(block, size) ? size : old_size;
     if (old_size == 0 || Route::bin(Route::find(S::global.route, address(block))) != kHugeBin ||
         H::bin_of(block) != kHugeBin)
       return old_size;
@@ -293,7 +301,12 @@ struct Heap {
   // Whether it stays in its slot at another size.
   static bool stays_sealed(void* block, std::size_t size) {
     const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
-    if (bin - 1 >= kLastBin || size > bin_size(bin) - kSeal || size < bin_size(bin) / 2) return false;
+    return bin - 1 < kLastBin && size >= bin_size(bin) / 2 && has_resealed(block, size);
+  }
+  // The same, however small it becomes.
+  static bool has_resealed(void* block, std::size_t size) {
+    const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
+    if (bin - 1 >= kLastBin || size > bin_size(bin) - kSeal) return false;
     if constexpr (kSealed) Guard::seal_again(block, bin, size);
     return true;
   }

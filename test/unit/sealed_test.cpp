@@ -182,7 +182,8 @@ TEST_F(Sealed, NoSlotIsHandedOutTwiceOrFreedByTwo) {
 }
 
 TEST_F(Sealed, ARunIsFencedToTheEndOfItsPage) {
-  for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 5000UL, hz::kGranule - 1}) {
+  for (const std::size_t size :
+       std::initializer_list<std::size_t>{0, 1, 4095, 4096, 5000, hz::kGranule - 1}) {
     Guard::seal_run(Span(), size, size % 3 != 0);
     EXPECT_EQ(size, Guard::run_bytes(Span()));
     EXPECT_EQ(size % 3 != 0, Guard::has_fence_below(Span()));

@@ -187,6 +187,11 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     for (std::uintptr_t at = address(block) + size; at % os::page_bytes() != 0; ++at)
       byte(at) = static_cast<unsigned char>(fence_at(at));
   }
+  // The same of a block that becomes smaller and keeps its place.
+  static void seal_run_again(void* block, std::size_t size) {
+    std::memset(pointer(address(block) + size), 0, run_bytes(block) - size);
+    seal_run(block, size, has_fence_below(block));
+  }
   static bool is_run_sealed(const void* block) {
     for (std::uintptr_t at = address(block) + run_bytes(block); at % os::page_bytes() != 0; ++at)
       if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;

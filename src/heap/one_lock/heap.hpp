@@ -110,6 +110,9 @@ struct Heap {
     const Bin bin = aligned_bin(size == 0 ? 1 : size, alignment);
     return bin == kHugeBin ? Regions::usable(size) : size_of_bin(bin);
   }
+  // Blocks have all of their slots.
+  static constexpr bool kSealed = false;
+  static void* kept(void* block, std::size_t) { return block; }
   // No block has no byte here.
   static constexpr bool is_empty(const void*) { return false; }
   // Whether a slot begins there, live or free.
