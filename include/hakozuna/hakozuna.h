@@ -48,8 +48,8 @@ HZ_API void* hz_aligned_calloc(size_t alignment, size_t count, size_t size);
 HZ_API void* hz_aligned_realloc(void* ptr, size_t alignment, size_t size);
 
 /* Room for `size` bytes in the block where it lies: ptr, if it has that now, for it had or because it could
- * grow, as only blocks above 4 MiB can; it never shrinks. NULL if not, and for NULL: then the block is as it
- * was. */
+ * grow, as only blocks above 4 MiB can, and in line secure what has less than its slot; it never shrinks.
+ * NULL if not, and for NULL: then the block is as it was. */
 HZ_API void* hz_expand(void* ptr, size_t size);
 
 /* Free a block; NULL is ignored; errno is kept. Any pointer that is not a live block of this heap is reported

@@ -67,8 +67,7 @@ inline std::size_t good_size(std::size_t size) {
 inline void* expand(void* block, std::size_t size) {
   const std::size_t usable = ThisHeap::usable_size(block);  // reports what is no block
   if (usable == 0) return nullptr;
-  if (usable >= size && !ThisHeap::kSealed) return block;
-  return ThisHeap::resize_in_place(block, size) >= size ? block : nullptr;
+  return usable >= size || ThisHeap::resize_in_place(block, size) >= size ? block : nullptr;
 }
 
 }  // namespace hz::c_rules

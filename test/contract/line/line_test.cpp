@@ -467,7 +467,8 @@ TEST_F(LineContract, ManyShortThreadsLeaveNothingBehind) {
   run(2000);
   const hz_stats_t after = Stats();
   EXPECT_LE(after.bytes_metadata, before.bytes_metadata + std::thread::hardware_concurrency() * hz::kGranule);
-  EXPECT_EQ(metadata_before, metadata());
+  // Spans that lie at random come to new addresses, which have rows in tables.
+  EXPECT_LE(metadata(), metadata_before + (HasSeals() ? 4 * hz::kGranule : 0));
   EXPECT_EQ(before.threads, after.threads);
   EXPECT_LE(after.bytes_held, before.bytes_held + hz::kMiB);
   if (!kUnderTool) {
