@@ -79,7 +79,8 @@ struct Heaps {
   static void* realloc(HeapHandle handle, void* block, std::size_t size) {
     if (block == nullptr) return allocate(handle, 1, size);
     if (const Entered here(handle); !here.found()) return nullptr;
-    if (Heap<Line>::usable_size(block) == 0) return nullptr;  // it has been reported
+    if (Heap<Line>::usable_size(block) == 0 && !Heap<Line>::is_empty(block))
+      return nullptr;  // it was reported
     if (holder_of(block) == HeapTable::number(handle)) return Heap<Line>::realloc(block, size);
     Guard::report(Fault::kForeign, block, 0, Line::kName);
     return nullptr;

@@ -13,6 +13,7 @@
 #include "stress/footprint.hpp"
 #include "stress/limited.hpp"
 #include "stress/threads.hpp"
+#include "support/capture.hpp"
 
 namespace hz_test {
 namespace {
@@ -97,6 +98,26 @@ TEST(LimitHard, FailedReallocKeepsTheBlock) {
       EXPECT_EQ(ENOMEM, errno);
       CheckAndFree(block);
     }
+    ExpectNothingLost();
+  });
+}
+
+// It stays where it is if need be, and is as large as was asked for: a sized free says so.
+TEST(LimitHard, ABlockShrinksWhereMemoryIsFull) {
+  InProcessWith({{"HZ_LIMIT_HARD", "64M"}}, [] {
+    Capture said;
+    void *huge = api::Malloc(20 * kMiB), *slot = api::Malloc(30'000);
+    Pile pile;
+    while (pile.Grow(1000)) {
+    }
+    huge = api::Realloc(huge, 11 * kMiB);
+    slot = api::Realloc(slot, 16'000);
+    ASSERT_NE(nullptr, huge);
+    ASSERT_NE(nullptr, slot);
+    api::FreeSized(huge, 11 * kMiB);
+    api::FreeSized(slot, 16'000);
+    EXPECT_EQ("", said.Text());
+    EXPECT_TRUE(pile.FreeAll());
     ExpectNothingLost();
   });
 }

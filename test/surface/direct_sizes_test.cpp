@@ -26,7 +26,7 @@ using hz_test::Opaque;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kAlignments[] = {1, 16, 32, 256, 4096, 65'536, kMiB, 8 * kMiB};
-constexpr std::size_t kSizes[] = {1, 100, 2048, 5000, 65'536, 200'000, 5 * kMiB};
+constexpr std::size_t kSizes[] = {1, 60, 100, 2048, 3000, 5000, 65'536, 200'000, 5 * kMiB};
 
 TEST(Expand, WithinWhatTheBlockHas) {
   for (const std::size_t size : kSizes) {

@@ -22,6 +22,7 @@
 // its fence goes to the end of the page, where its run's fence of pages begins (heap/fences.hpp).
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -69,11 +70,10 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
 
   // --- a slot
 
-  // False: it is not as its free left it, no byte of it.
+  // False: it is not as its free left it, no byte of it. It is live when it has its seal, not before: who
+  // looks at a live slot finds one (`look`).
   static bool on_alloc(void* slot, Bin bin) {
-    if (HZ_UNLIKELY(get(slot, bin) == kLive) || HZ_UNLIKELY(!is_untouched(slot, bin))) return false;
-    set(slot, bin, kLive);
-    return true;
+    return HZ_LIKELY(get(slot, bin) != kLive) && HZ_LIKELY(is_untouched(slot, bin));
   }
   // The same, and the block has `size` bytes: there is room for the seal. Of a slot at hand.
   HZ_INLINE static bool on_alloc(void* slot, Bin bin, std::size_t size) {
@@ -96,17 +96,18 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static void seal(void* slot, Bin bin, std::size_t size) {
     const std::uintptr_t end = end_of(slot, bin);
     put_seal(slot, end, key_of(end), size);
+    make_live(at(slot, bin));
   }
   // The same of a block that keeps its place: what it had and lost is fenced, what it gains reads as zero.
   static void seal_again(void* slot, Bin bin, std::size_t size) {
-    set(slot, bin, kFree);  // and at rest nowhere, until it is whole again
+    set(slot, bin, kFree);                                // and at rest nowhere, until it is whole again
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as in make_live()
     const std::size_t before = bytes(slot, bin), kept = size < before ? size : before;
     const std::uintptr_t end = end_of(slot, bin);
     std::uintptr_t to = reach(slot, end, before);
     if (address(slot) + size > to) to = address(slot) + size;
     std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
     seal(slot, bin, size);
-    set(slot, bin, kLive);
   }
   // Of a live block: what was asked for. Never more than the slot has, whoever writes to the seal meanwhile.
   HZ_INLINE static std::size_t bytes(const void* slot, Bin bin) {
@@ -160,13 +161,16 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     }
   }
   // All of a span: the first place where somebody wrote who should not have, in a live slot or in one that is
-  // at rest.
+  // at rest. A slot is looked at twice: a thread that nobody counts may be making another size of its block,
+  // which is not live meanwhile.
   static const void* look(std::uintptr_t span, Bin bin, Fault& fault, auto is_at_rest) {
     const std::size_t size = bin_size(bin), used = bin_slots(bin) * size;
     for (std::uintptr_t at = span; at < span + used; at += size) {
       const void* const slot = pointer(at);
-      if (get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin)) continue;
-      if (get(slot, bin) != kLive && !is_at_rest(slot)) continue;
+      const auto is_right = [&] {
+        return get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin);
+      };
+      if (is_right() || is_right() || (get(slot, bin) != kLive && !is_at_rest(slot))) continue;
       fault = get(slot, bin) == kLive ? Fault::kOutOfBounds : fault_of_free(slot, bin);
       return slot;
     }
@@ -246,8 +250,13 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
         HZ_UNLIKELY(__atomic_load_n(state, __ATOMIC_RELAXED) == kLive) || HZ_UNLIKELY(!is_clear()))
       return false;
     put_seal(slot, end, key_here, size);
-    __atomic_store_n(state, kLive, __ATOMIC_RELAXED);
+    make_live(state);
     return true;
+  }
+  // Relaxed, and the compiler's order alone: a handler that ends the program looks at this thread's slots.
+  HZ_INLINE static void make_live(std::uint8_t* state) {
+    std::atomic_signal_fence(std::memory_order_release);
+    __atomic_store_n(state, kLive, __ATOMIC_RELAXED);
   }
   // Where a block of `size` bytes ends with its fence, rounded up to the middle of a lane.
   static std::uintptr_t reach(const void* slot, std::uintptr_t end, std::size_t size) {
