@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a guard with seals asks of the system: memory that nobody has cannot be touched, and huge blocks stand
-// between such pages. Whoever runs off a block far enough, or off a huge one by a byte, at either end, is
-// stopped by the processor, and so is who reads or writes a huge block after its free. Called by huge.hpp and
-// where spans come and go; a span costs a system call, and one when it goes, a huge block two, and one.
+// between such pages (guard pages). Whoever runs off a block far enough, or off a huge one by a byte, at
+// either end, is stopped by the processor, and so is who reads or writes a huge block after its free. Called
+// by huge.hpp and where spans come and go; a span costs a system call, and one when it goes, a huge block
+// two, and one.
 //
 //   free run    no access, no pages
 //   huge block  [ granule: no access ][ the block | fence bytes ][ no access, at least a granule ]

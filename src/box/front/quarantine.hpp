@@ -3,7 +3,7 @@
 // Thread bins behind a quarantine: what a thread frees takes a random place in a ring of its class, and the
 // slot that lay there goes into the bin. So no slot is used again at once, none in the order in which it was
 // freed, and a second free of it, or a late write to it, meets it free. The bins are magazine_bins.hpp. Used
-// by secure; costs nine instructions a free and nothing a malloc.
+// by secure; costs some fifteen instructions a free and nothing a malloc.
 //
 //   waiting[bin][0, places(bin))     null: nobody; the larger the class, the fewer
 //

@@ -3,8 +3,8 @@
 // A guard against attackers: what slot_state.hpp proves, and that nobody wrote where no block is. Used by
 // line secure; every malloc and every free of a slot go through it, at a cost that grows with the slot.
 //
-//   slot       [ the block | fence | seal ]     seal: the last 8 bytes; fence: what lies between, up to 64
-//              bytes of it
+//   slot       [ the block | fence | seal ]     seal: the last 8 bytes (elsewhere: a canary); fence: what
+//              lies between, up to 64 bytes of it (elsewhere: a redzone)
 //   seal    == key of its place ^ bytes between block and seal, twice   of a free slot: of the last block
 //              there, 0 if there was none; the seal of every slot of a span is there at any time
 //   fence   == eight bytes that the process chose at random, again and again; none of them is zero, nor is
