@@ -111,11 +111,12 @@ TEST(LimitHard, ABlockShrinksWhereMemoryIsFull) {
     while (pile.Grow(1000)) {
     }
     huge = api::Realloc(huge, 11 * kMiB);
-    slot = api::Realloc(slot, 16'000);
+    const std::size_t shrunk = HasSeals() ? 10'000 : 20'000;  // other lines take no less than half for true
+    slot = api::Realloc(slot, shrunk);
     ASSERT_NE(nullptr, huge);
     ASSERT_NE(nullptr, slot);
     api::FreeSized(huge, 11 * kMiB);
-    api::FreeSized(slot, 16'000);
+    api::FreeSized(slot, shrunk);
     EXPECT_EQ("", said.Text());
     EXPECT_TRUE(pile.FreeAll());
     ExpectNothingLost();
