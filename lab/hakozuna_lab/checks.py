@@ -202,9 +202,9 @@ FULL = (
     ),
     Lane(
         "tsan",
-        lines=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
-        brief_lines=("hz4", "hz8"),
-        only=("hakozuna", "hz4", "hz6", "hz7", "hz8"),
+        lines=("hakozuna", "hz4", "hz6", "hz7", "hz8", "secure"),
+        brief_lines=("hz4", "hz8", "secure"),
+        only=("hakozuna", "hz4", "hz6", "hz7", "hz8", "secure"),
         without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
     ),
 )

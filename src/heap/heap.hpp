@@ -576,6 +576,9 @@ struct Heap {
 
   // Not this thread's, or nobody's: most often a remote free, which needs no lock.
   HZ_SLOW static void free_elsewhere(void* block) {
+    // Nobody is a stranger there: this thread's state was hidden a moment ago (heap/revoke.hpp), and may be
+    // back.
+    if constexpr (kSealed) return free_slow(block);
     const Tag tag = Route::find(S::global.route, address(block));
     const Bin bin = Route::bin(tag);
     Thread& t = S::fast();
