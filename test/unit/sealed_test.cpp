@@ -195,5 +195,19 @@ TEST_F(Sealed, ARunIsFencedToTheEndOfItsPage) {
   }
 }
 
+// Of what it had and of its fence nothing stays but the new fence: it goes back as memory that is zero but
+// for the block.
+TEST_F(Sealed, ARunThatBecomesSmaller) {
+  const std::size_t page = hz::os::page_bytes();
+  Guard::seal_run(Span(), 3 * page + 100, true);
+  std::fill_n(Span(), 3 * page + 100, static_cast<unsigned char>(7));
+  Guard::seal_run_again(Span(), page + 30);
+  EXPECT_EQ(page + 30, Guard::run_bytes(Span()));
+  EXPECT_TRUE(Guard::has_fence_below(Span()));
+  EXPECT_TRUE(Guard::is_run_sealed(Span()));
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(page + 30), std::count(Span(), Span() + page + 30, 7));
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(2 * page), std::count(Span() + 2 * page, Span() + 4 * page, 0));
+}
+
 }  // namespace
 }  // namespace hz_test

@@ -193,7 +193,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   }
   // The same of a block that becomes smaller and keeps its place.
   static void seal_run_again(void* block, std::size_t size) {
-    std::memset(pointer(address(block) + size), 0, run_bytes(block) - size);
+    const std::size_t with_fence = align_up(run_bytes(block), os::page_bytes());
+    std::memset(pointer(address(block) + size), 0, with_fence - size);
     seal_run(block, size, has_fence_below(block));
   }
   static bool is_run_sealed(const void* block) {
