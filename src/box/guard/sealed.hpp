@@ -167,10 +167,10 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     const std::size_t size = bin_size(bin), used = bin_slots(bin) * size;
     for (std::uintptr_t at = span; at < span + used; at += size) {
       const void* const slot = pointer(at);
-      const auto is_right = [&] {
-        return get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin);
-      };
-      if (is_right() || is_right() || (get(slot, bin) != kLive && !is_at_rest(slot))) continue;
+      bool is_right = false;
+      for (int times = 0; times < 2 && !is_right; ++times)
+        is_right = get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin);
+      if (is_right || (get(slot, bin) != kLive && !is_at_rest(slot))) continue;
       fault = get(slot, bin) == kLive ? Fault::kOutOfBounds : fault_of_free(slot, bin);
       return slot;
     }
