@@ -114,7 +114,7 @@ def build(peer: Peer, crate: Crate) -> Path:
     if done.returncode != 0:
         raise LabError(f"{peer.name}: cargo could not build it; see {log}")
     version, crate_version = version_of(peer, crate, cargo)
-    made = BUILT / "cargo/release" / f"libpeer_{peer.name}.so"
+    made = BUILT / "cargo/release" / f"libpeer_{peer.name.replace('-', '_')}.so"
     record = Record(
         version=version,
         crate=f"{crate.name} {crate_version}",

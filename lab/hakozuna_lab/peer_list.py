@@ -113,3 +113,14 @@ PEERS: Sequence[Peer] = (
     ),
     Peer("debian-scudo", "scudo", Package("libclang-rt-*-dev", SCUDO_FILES), settings=SCUDO),
 )
+# Built against attackers, for line secure; in no group but `hardened`, where debian-scudo joins them.
+HARDENED: Sequence[Peer] = (
+    Peer("hardened_malloc", "hardened_malloc", Crate("hardened-malloc-sys")),
+    Peer("hardened_malloc-light", "hardened_malloc", Crate("hardened-malloc-sys")),
+    Peer(
+        "mimalloc3-secure",
+        "mimalloc",
+        Crate("libmimalloc-sys2", MIMALLOC_VERSION, "c_src/mimalloc3/cmake/mimalloc-config-version.cmake"),
+    ),
+    Peer("snmalloc-check", "snmalloc", Crate("snmalloc-sys")),
+)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from hakozuna_lab import LabError, peer_build
 from hakozuna_lab.contender import Contender
-from hakozuna_lab.peer_list import PEERS, Crate, Package, Peer
+from hakozuna_lab.peer_list import HARDENED, PEERS, Crate, Package, Peer
 from hakozuna_lab.peer_probe import probe
 
 
@@ -98,14 +98,15 @@ def every_setting(found: Found) -> list[Contender]:
 
 
 def named(name: str) -> Peer:
-    for peer in PEERS:
+    listed = (*PEERS, *HARDENED)
+    for peer in listed:
         if peer.name == name:
             return peer
-    raise LabError(f"there is no peer '{name}'; the peers are: {' '.join(peer.name for peer in PEERS)}")
+    raise LabError(f"there is no peer '{name}'; the peers are: {' '.join(peer.name for peer in listed)}")
 
 
-def usable() -> list[Found]:
-    return [found for found in map(find, PEERS) if not found.lacks]
+def usable(listed: Iterable[Peer] = ()) -> list[Found]:
+    return [found for found in map(find, listed or PEERS) if not found.lacks]
 
 
 def newest() -> list[Found]:
@@ -119,7 +120,8 @@ def newest() -> list[Found]:
 def find_peers(names: Sequence[str]) -> list[Contender]:
     """NAME is a peer in its default, NAME+SETTING in that setting, NAME+ in its default and in all its settings.
     `all`: all that are here, in all settings; `default`: all in their defaults; `newest`: the newest of each allocator,
-    in its default; `newest+`: in all its settings. One that is named must be here; a group has what is."""
+    in its default; `newest+`: in all its settings; `hardened`: those against attackers. One that is named must be here; a
+    group has what is."""
     made: dict[str, Contender] = {}
     for name in names:
         base, plus, setting = name.partition("+")
@@ -129,6 +131,9 @@ def find_peers(names: Sequence[str]) -> list[Contender]:
             group = [one for found in usable() for one in contenders(found)]
         elif base == "newest" and not setting:
             group = [one for found in newest() for one in (every_setting(found) if plus else contenders(found))]
+        elif name == "hardened":
+            against = [*HARDENED, *(peer for peer in PEERS if peer.family == "scudo")]
+            group = [one for found in usable(against) for one in contenders(found)]
         elif plus and not setting:
             group = every_setting(find(named(base)))
         else:
@@ -154,9 +159,9 @@ def files(all_found: Iterable[Found]) -> list[str]:
     """What lies where, with the beginning of its SHA-256, or how to get it. A path that is cut is of no use: it stands
     on a line of its own."""
     return [
-        f"{found.peer.name:<15} {peer_build.sha256(found.library)[:12]} {found.library}"
+        f"{found.peer.name:<21} {peer_build.sha256(found.library)[:12]} {found.library}"
         if found.library
-        else f"{found.peer.name:<15} {found.lacks.partition(':')[2].strip()}"
+        else f"{found.peer.name:<21} {found.lacks.partition(':')[2].strip()}"
         for found in all_found
         if found.library or ":" in found.lacks
     ]
@@ -176,7 +181,7 @@ def get(peer: Peer) -> None:
 
 
 def main(names: Sequence[str], build: bool) -> None:
-    wanted = [named(name) for name in names] or list(PEERS)
+    wanted = [named(name) for name in names] or [*PEERS, *HARDENED]
     failures: dict[str, list[str]] = {}
     for peer in wanted if build else []:
         try:

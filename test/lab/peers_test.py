@@ -14,7 +14,7 @@ import pytest
 from hakozuna_lab import LabError, peer_build, peers
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.paths import ROOT
-from hakozuna_lab.peer_list import CPUS, PEERS, Crate, Package, Peer
+from hakozuna_lab.peer_list import CPUS, HARDENED, PEERS, Crate, Package, Peer
 from hakozuna_lab.peer_probe import FAMILY, probe
 from hakozuna_lab.peers import Found, contenders, find, find_crate, find_peers
 
@@ -36,7 +36,8 @@ def shared_library(folder: Path, code: str) -> Path:
     return library
 
 
-CASES = [(peer, setting) for peer in PEERS for setting in ("", *peer.settings)]
+LISTED = (*PEERS, *HARDENED)
+CASES = [(peer, setting) for peer in LISTED for setting in ("", *peer.settings)]
 
 
 @pytest.mark.parametrize(("peer", "setting"), CASES, ids=[f"{peer.name}+{setting}" for peer, setting in CASES])
@@ -51,8 +52,10 @@ def test_a_peer_serves_every_function(peer: Peer, setting: str) -> None:
 OWN_NAMES = {
     "mimalloc2": "mi_malloc",
     "mimalloc3": "mi_malloc",
+    "mimalloc3-secure": "mi_malloc",
     "rpmalloc": "rpmalloc",
     "snmalloc": "sn_malloc",
+    "snmalloc-check": "sn_malloc",
     "tcmalloc": "TCMallocInternalMalloc",
 }
 
@@ -60,7 +63,7 @@ OWN_NAMES = {
 @pytest.mark.parametrize("name", OWN_NAMES)
 def test_malloc_is_the_allocators_own_function(name: str) -> None:
     """Another name of the same address: nothing of ours stands between."""
-    found = here(next(peer for peer in PEERS if peer.name == name))
+    found = here(next(peer for peer in LISTED if peer.name == name))
     if not shutil.which("nm"):
         pytest.skip("no nm")
     done = subprocess.run(["nm", str(found.library)], capture_output=True, text=True, check=True)
@@ -119,15 +122,19 @@ def test_names_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
         Peer("new", "one", crate, env={"A": "0"}, settings={"fast": {"A": "1"}, "small": {"B": "1"}}),
         Peer("old", "one", package),
         Peer("gone", "other", package),
+        Peer("hard", "scudo", package),
     )
+    hardened = (Peer("harder", "one", crate),)
     lacks = {"gone": "not installed"}
     monkeypatch.setattr(peers, "PEERS", listed)
+    monkeypatch.setattr(peers, "HARDENED", hardened)
     monkeypatch.setattr(peers, "find", lambda peer: Found(peer, Path("/x"), "1", "", lacks.get(peer.name, "")))
     names = {
-        "default": ["glibc", "new", "old"],
-        "all": ["glibc", "new", "new+fast", "new+small", "old"],
-        "newest": ["glibc", "new"],
-        "newest+": ["glibc", "new", "new+fast", "new+small"],
+        "default": ["glibc", "new", "old", "hard"],
+        "all": ["glibc", "new", "new+fast", "new+small", "old", "hard"],
+        "newest": ["glibc", "new", "hard"],
+        "newest+": ["glibc", "new", "new+fast", "new+small", "hard"],
+        "hardened": ["harder", "hard"],
         "new+": ["new", "new+fast", "new+small"],
         "new+small": ["new+small"],
         "old": ["old"],
@@ -137,7 +144,7 @@ def test_names_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = find_peers(["new+fast"])[0]
     assert (fast.base, fast.env, find_peers(["new+small"])[0].env) == ("new", {"A": "1"}, {"A": "0", "B": "1"})
     for name, message in {
-        "nosuch": "there is no peer 'nosuch'; the peers are: glibc new old gone",
+        "nosuch": "there is no peer 'nosuch'; the peers are: glibc new old gone hard harder",
         "new+odd": "new has no setting 'odd'; it has: fast small",
         "old+odd": "old has no setting 'odd'; it has: none",
         "gone": "gone: not installed",
@@ -184,7 +191,7 @@ def test_without_a_new_enough_rust_the_message_says_so(monkeypatch: pytest.Monke
 
 def test_the_list_and_the_workspace_agree() -> None:
     workspace = tomllib.loads((peer_build.SOURCES / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
-    crates = {peer.name: peer.source.name for peer in PEERS if isinstance(peer.source, Crate)}
+    crates = {peer.name: peer.source.name for peer in LISTED if isinstance(peer.source, Crate)}
     assert sorted(crates) == sorted(workspace["members"])
     assert workspace["package"]["rust-version"] == ".".join(map(str, peer_build.RUST))
     lock = tomllib.loads((peer_build.SOURCES / "Cargo.lock").read_text(encoding="utf-8"))["package"]
@@ -199,7 +206,7 @@ def test_the_page_has_every_peer_version_and_setting() -> None:
     page = (ROOT / "doc/peers.md").read_text(encoding="utf-8")
     lock = tomllib.loads((peer_build.SOURCES / "Cargo.lock").read_text(encoding="utf-8"))["package"]
     locked = {entry["name"]: entry["version"].partition("+")[0] for entry in lock}
-    for peer in PEERS:
+    for peer in LISTED:
         assert f"| `{peer.name}` |" in page
         if isinstance(peer.source, Crate):
             assert f"{peer.source.name} {locked[peer.source.name]}" in page

@@ -308,8 +308,28 @@ mutant("quota-not-restored", THREAD, "quotas.revoked",
 mutant("quota-of-other-front", REVOKE, "quotas.revoked",
        ("put_back_detached(t, quota->front, bin, lists_of_quota[bin])", "put_back_detached(t, t.front, bin, lists_of_quota[bin])"))
 
+# --- spans between source, route and pool
+BOUNDARY, RETURN, POOL = "heap/boundary.hpp", "heap/span_return.hpp", "box/pool/span_pool.hpp"
+BIND = ("    if constexpr (Pool::kWholeSpans)\n"
+        "      Route::bind(S::global.route, run.at, bin_slots(bin) * bin_size(bin), bin, t.owner);\n")
+mutant("span-bound-when-others-have-it", BOUNDARY, "spans.whole",
+       (BIND, ""), ("    Retain::span_used(t.retain, bytes);\n", BIND + "    Retain::span_used(t.retain, bytes);\n"))
+mutant("span-carved-and-not-bound", BOUNDARY, "spans.carved", ("if (taken.pages != 0) bind(t, bin, taken);", ""))
+mutant("span-cleared-when-others-have-it", RETURN, "spans.whole.turn",
+       ("    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);\n    Fences<Line>::release_span(span);\n",
+        "    Fences<Line>::release_span(span);\n    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);\n"))
+mutant("span-moves-with-one-lock", POOL, "spans.whole",
+       ("      const os::Guarded lower((&own < &other ? own : other).lock);\n"
+        "      const os::Guarded upper((&own < &other ? other : own).lock);\n",
+        "      const os::Guarded lower(own.lock);\n"))
+mutant("span-gone-from-the-other-shelf", POOL, "spans.whole", ("      if (row == 0) continue;\n", ""))
+mutant("span-moved-before-its-lock", POOL, "spans.whole",
+       ("if (shard_of(g.spans[row_of(g, address(slots[i]))]) == shard) std::swap", "std::swap"))
+
+
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
-           "heaps": "bias", "revoke": "revocation", "purger": "revocation", "lives": "lives", "fork": "lives", "guarded": "guarded", "quotas": "quotas"}
+           "heaps": "bias", "revoke": "revocation", "purger": "revocation", "lives": "lives", "fork": "lives", "guarded": "guarded", "quotas": "quotas",
+           "spans": "spans"}
 
 
 # A lock that is held from here on.
