@@ -123,6 +123,23 @@ TEST(LimitHard, ABlockShrinksWhereMemoryIsFull) {
   });
 }
 
+TEST(LimitHard, ABlockOfNoBytesIsHadWhereASlotIs) {
+  InProcessWith({{"HZ_LIMIT_HARD", "64M"}}, [] {
+    void* last = api::Malloc(1);
+    Pile pile;
+    for (const std::size_t size : {1000, 1}) {
+      while (pile.Grow(size)) {
+      }
+    }
+    api::Free(last);
+    void* none = api::Malloc(0);
+    EXPECT_NE(nullptr, none);
+    api::Free(none);
+    EXPECT_TRUE(pile.FreeAll());
+    ExpectNothingLost();
+  });
+}
+
 // A block that moves takes its pages along: it need not fit twice.
 TEST(LimitHard, ABlockOfMoreThanHalfMayGrow) {
   if (IsTiny() || HasSeals()) GTEST_SKIP() << "it moves no pages";
