@@ -59,7 +59,7 @@ namespace {
 
 constexpr unsigned kMostThreads = 4, kNobody = ~0U;
 constexpr unsigned kPreemptions = 2, kOldReads = 2;
-constexpr std::size_t kStack = 128 * 1024, kRoom = 64 << 20;
+constexpr std::size_t kStack = 128 * 1024, kRoom = 64 << 20, kAlignment = 4 << 20, kZeroed = 64 * 1024;
 constexpr unsigned kMostSteps = 5000, kMostAccesses = 500000, kPage = 4096;
 
 constexpr std::uintptr_t kPiece = 4;
@@ -658,9 +658,10 @@ namespace hz::os {
 
 // The process, as far as it is asked about here.
 // Its zeros are as if the caller had written the first of them: who finds it elsewhere has to come after
-// that.
+// that. Of much, what begins it is zero, for it is seldom that a scenario looks at more.
 void* map(std::size_t bytes, std::size_t alignment, Use) {
   void* const at_address = Execution().room(bytes, alignment);
+  std::memset(at_address, 0, std::min(bytes, kZeroed));
   plain_access(at_address, bytes < kPage ? bytes : kPage, true);
   return at_address;
 }
@@ -746,7 +747,7 @@ std::uint64_t thread_id() { return self(); }
 
 int main(int count, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  arena = static_cast<char*>(std::aligned_alloc(1 << 20, kRoom));
+  arena = static_cast<char*>(std::aligned_alloc(kAlignment, kRoom));
   std::memset(arena, 0, kRoom);
   hz_mutant = static_cast<int>(number_from("HZ_MUTANT", 0));
   unsigned ran = 0;

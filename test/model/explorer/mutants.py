@@ -326,10 +326,30 @@ mutant("span-gone-from-the-other-shelf", POOL, "spans.whole", ("      if (row ==
 mutant("span-moved-before-its-lock", POOL, "spans.whole",
        ("if (shard_of(g.spans[row_of(g, address(slots[i]))]) == shard) std::swap", "std::swap"))
 
+# --- the heap of one lock
+REGIONS = "heap/one_lock/regions.hpp"
+PURGES = ("    const bool gone = hold.meanwhile([&] { return os::purge(region.at(first, 0), bytes_of(run)); });\n"
+          "    --leaving;\n")
+mutant("region-pages-go-in-the-open", REGIONS, "regions.purge",
+       ("    use(region, run);\n    ++leaving;\n", "    used_bytes += bytes_of(run), dirty_bytes -= bytes_of(run), region.dirty &= ~run;\n    ++leaving;\n"))
+mutant("region-leaves-its-list-late", REGIONS, "regions.purge",
+       ("    region.remove();\n    dirty_bytes -= dirty;\n", "    dirty_bytes -= dirty;\n"))
+mutant("region-gone-and-known", REGIONS, "regions.purge",
+       ("    mark(address(&region), 1, Kind::kGone);\n    ++leaving;", "    ++leaving;"))
+mutant("region-goes-in-use", REGIONS, "regions.purge",
+       ("return gone && region.empty() && region.dirty == 0 ? unmap", "return gone && region.dirty == 0 ? unmap"))
+mutant("region-work-not-told", REGIONS, "regions.full",
+       ("    ++leaving;\n" + PURGES, PURGES.replace("    --leaving;\n", "")))
+mutant("region-nobody-waits", REGIONS, "regions.full", ("    hold.give_way();\n    return true;", "    return false;"))
+mutant("region-fork-amid-work", REGIONS, "regions.fork",
+       ("    while (at_work != 0) {\n      lock.unlock();\n      os::give_way();\n      lock.lock();\n    }\n", ""))
+mutant("region-works-on-without-lock", REGIONS, "regions.purge",
+       ("      if (HZ_LIKELY(!mine().forking)) lock.lock();\n      --at_work;", "      --at_work;"))
+
 
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
            "heaps": "bias", "revoke": "revocation", "purger": "revocation", "lives": "lives", "fork": "lives", "guarded": "guarded", "quotas": "quotas",
-           "spans": "spans"}
+           "spans": "spans", "regions": "regions"}
 
 
 # A lock that is held from here on.

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scenarios: the heap of one lock (hz7), whose lock is open while the system works for it:
+// heap/one_lock/regions.hpp itself. What may go wrong there is that somebody has, finds or forks away from
+// what the system is at. A free and an allocation are Regions' calls as heap.hpp makes them.
+#include <cstdint>
+
+#include "explorer.hpp"
+#include "os/per_thread.hpp"
+
+namespace hz_test::explorer {
+constexpr unsigned kThreads = 2;
+}
+
+namespace hz::os {
+
+// Threads are coroutines here: each has its own by its number.
+template <class T>
+requires requires(T& thread) { thread.unhooked; }
+class PerThread<T> {
+ public:
+  static T& mine() { return of[hz_test::explorer::self()]; }
+  static inline T of[hz_test::explorer::kThreads] = {};
+};
+
+}  // namespace hz::os
+
+#include "heap/one_lock/regions.hpp"
+
+namespace hz_test::explorer {
+namespace {
+
+using hz::one_lock::Regions;
+// All of its span, so that its granules are free at once when it is.
+constexpr hz::Bin kBin = hz::scan_bin(1 << 20);
+const std::size_t kBytes = hz::size_of_bin(kBin);
+
+// What threads have, to be asked when pages go. The scenario's own: nothing orders who writes and who reads.
+std::uintptr_t had[kThreads];
+__attribute__((no_sanitize("thread"))) void has(unsigned thread, const void* block) {
+  had[thread] = hz::address(block);
+}
+__attribute__((no_sanitize("thread"))) void expect_apart(std::uintptr_t at, std::size_t bytes) {
+  for (const std::uintptr_t one : had)
+    expect(one == 0 || one + kBytes <= at || at + bytes <= one, "the pages of a block went");
+}
+
+}  // namespace
+}  // namespace hz_test::explorer
+
+namespace hz::os {
+
+Placed extend(void*, std::size_t, Use) { return Placed::kRefused; }
+bool purge(void* at, std::size_t bytes, Use) {
+  hz_test::explorer::others_may_run();
+  hz_test::explorer::expect_apart(address(at), bytes);
+  return true;
+}
+
+}  // namespace hz::os
+
+namespace hz_test::explorer {
+namespace {
+
+// What is static begins anew.
+void begin(std::size_t hard) {
+  ::new (&Regions::lock) hz::os::Lock;
+  hz::os::Lock::spins_.store(0, std::memory_order_relaxed);
+  ::new (&Regions::limits) hz::MemoryLimits;
+  Regions::limits.hard = hard;
+  Regions::used_bytes = Regions::dirty_bytes = Regions::empty_spans = 0;
+  Regions::huge_live = Regions::huge_bytes = Regions::huge_blocks = Regions::regions = 0;
+  Regions::purges = Regions::purged_bytes = Regions::begun = Regions::ended = 0;
+  Regions::at_work = Regions::leaving = 0;
+  Regions::below_last = 0;
+  for (auto*& leaf : Regions::leaves) leaf = nullptr;
+  ::new (&Regions::with_dirty) hz::one_lock::Link;
+  ::new (&Regions::with_clean) hz::one_lock::Link;
+  for (auto& list : Regions::with_free_slots) ::new (&list) hz::one_lock::Link;
+  for (unsigned i = 0; i < kThreads; ++i) {
+    hz::os::PerThread<Regions::Thread>::of[i] = {};
+    has(i, nullptr);
+  }
+}
+
+bool is_valid(const void* block) {
+  const Regions::Hold hold;
+  return Regions::route(block).answer == Regions::Answer::kValid;
+}
+void* take() {
+  void* block = nullptr;
+  {
+    Regions::Hold hold;
+    bool zeroed = false;
+    block = Regions::take(hold, kBin, 1, zeroed);
+    has(self(), block);
+  }
+  if (block != nullptr) expect(is_valid(block), "a block that somebody has is not known");
+  return block;
+}
+void purge() {
+  Regions::Hold hold;
+  Regions::end_empty_spans();
+  Regions::purge(hold, 0);
+}
+void give(const void* block) {
+  {
+    Regions::Hold hold;
+    const Regions::Route r = Regions::route(block);
+    expect(r.answer == Regions::Answer::kValid, "a block that somebody has is not known");
+    has(self(), nullptr);
+    Regions::put(r);
+  }
+  purge();
+}
+void nothing_is_left() {
+  expect(Regions::used_bytes == 0 && Regions::dirty_bytes == 0, "the books do not balance");
+  expect(Regions::at_work == 0 && Regions::leaving == 0, "the system works for nobody");
+}
+
+// One gives its block and all pages back while another one takes a block, and asks about what is gone.
+const Scenario purged("regions.purge", [](Execution& e) {
+  begin(SIZE_MAX);
+  void* const block = take();
+  e.thread([block] { give(block); });
+  e.thread([block] {
+    void* const mine = take();
+    is_valid(block);
+    give(mine);
+  });
+  e.finally([] {
+    nothing_is_left();
+    expect(Regions::regions == 0, "a region without spans stays");
+  });
+});
+
+// Where memory is full, what is about to go back is waited for. One block stays, so that its region does.
+const Scenario full("regions.full", [](Execution& e) {
+  begin(2 * kBytes);
+  void* const stays = take();
+  {
+    const void* const block = take();
+    const Regions::Hold hold;
+    Regions::put(Regions::route(block));
+    has(0, stays);
+  }
+  e.thread([] { purge(); });
+  e.thread([] {
+    void* const mine = take();
+    expect(mine != nullptr, "memory is refused that another thread is about to give back");
+    give(mine);
+  });
+  e.finally([stays] {
+    give(stays);
+    nothing_is_left();
+  });
+});
+
+// A child finds nothing that the system was at for a thread that is not there any more.
+const Scenario forked("regions.fork", [](Execution& e) {
+  begin(SIZE_MAX);
+  void* const block = take();
+  e.thread([block] { give(block); });
+  e.thread([block] {
+    Regions::before_fork();
+    go_on_in_a_child();
+    Regions::after_fork();
+    has(0, nullptr);
+    if (is_valid(block)) give(block);
+    void* const mine = take();
+    expect(mine != nullptr, "a child can have memory");
+    give(mine);
+    nothing_is_left();
+  });
+});
+
+}  // namespace
+}  // namespace hz_test::explorer
