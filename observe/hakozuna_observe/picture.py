@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a heap holds, seen from outside: totals, size classes, threads.
 
-`take` reads a process once. Its threads run on meanwhile, so sums of a busy process are off by what moved in the
-milliseconds that it takes; of one at rest they are those of hz_stats. Costs the reader time proportional to the spans
+`take` reads a process whose threads run on meanwhile. What changes hands just then, as when the purger takes back what
+idle threads cache, would be counted twice or not at all: so the books are read again until they stood still, a few
+times. Sums of a busy process are off by what moved in the milliseconds of the last look; of one at rest they are those
+of hz_stats. Costs the reader time proportional to the spans
 that the heap ever had (some 20 MiB/s of descriptors), and the process nothing.
 """
 
@@ -20,6 +22,7 @@ _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _SIGNED = frozenset({"thread.room", "thread.capacity", "thread.out", "thread.waiting", "thread.spans"})
 _NO_LIMIT = 2**64 - 1
 _MOST_THREADS = 100_000  # of a list that is read while it changes
+_LOOKS = 5
 TENTHS = 10  # how full a span is
 PURGER = ("none", "at work", "asleep")
 
@@ -128,13 +131,13 @@ def take(process: Process, layout: Layout) -> Picture:
     reader = _Reader(process, layout)
     boxes = "thread.bytes" in layout
     classes = _classes_of_boxes(reader) if boxes else _classes_of_regions(reader)
-    threads, sums = _threads(reader, classes) if boxes else ([], {})
+    threads, sums, retain = _settled(reader, classes) if boxes else ([], {}, _retention(reader))
     unit = layout.number("dirty.unit", layout.number("granule.bytes"))
-    out = reader.one("retain.out") + sums.get("thread.out", 0)
+    out = retain.get("retain.out", 0) + sums.get("thread.out", 0)
     events = _events(reader, sums)
     outbox = sum(one.outbox_bytes for one in threads)
     between = events.get("bytes_sent", 0) - events.get("bytes_collected", 0)
-    waiting = reader.one("retain.waiting") + sums.get("thread.waiting", 0) + between + sums.get("nobodys_outbox", 0)
+    waiting = retain.get("retain.waiting", 0) + sums.get("thread.waiting", 0) + between + sums.get("nobodys_outbox", 0)
     cached = sums.get("cached_bytes", 0) + outbox
     counting = 1 if not boxes else reader.one("process.counting")
     live = max(out - cached - waiting, 0)
@@ -281,6 +284,28 @@ def _add_span(one: SizeClass, slots: int, out: int, span_bytes: int, untouched: 
     one.fill[min(out * TENTHS // slots, TENTHS - 1)] += 1
 
 
+def _settled(reader: _Reader, classes: list[SizeClass]) -> tuple[list[Thread], dict[str, int], dict[str, int]]:
+    """Threads and sums as below, and retention's words, of a moment in which nothing moved between them; of the last
+    look where something always does."""
+    for _ in range(_LOOKS):
+        before = _books(reader)
+        for one in classes:
+            one.cached = 0
+        threads, sums = _threads(reader, classes)
+        if _books(reader) == before:
+            break
+    return threads, sums, before[0]
+
+
+def _books(reader: _Reader) -> tuple[dict[str, int], list[tuple[int, bytes]]]:
+    """What says how many slots are where."""
+    return _retention(reader), [*_list(reader, reader.one("process.threads")), *_nobodys(reader)]
+
+
+def _retention(reader: _Reader) -> dict[str, int]:
+    return {name: reader.one(name) for name in reader.layout.words if name.startswith("retain.")}
+
+
 def _threads(reader: _Reader, classes: list[SizeClass]) -> tuple[list[Thread], dict[str, int]]:
     """Those alive; and the sums over all states, also those that are no living thread's."""
     sums: dict[str, int] = {"cached_bytes": 0}
@@ -368,10 +393,12 @@ def _cached(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
 
 
 def _in_front(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
-    """Slots by class: what the bin at hand may hold, less the room that is left there, and the spare magazine."""
+    """Slots by class: what the bin at hand may hold, less the room that is left there; the spare magazine; and what
+    waits in rings before it may be used again."""
     capacities, rooms = reader.many("thread.capacity", state), reader.many("thread.room", state)
     magazines, spares = reader.many("thread.magazine", state), reader.many("thread.spare", state)
     slots, few = reader.layout.number("magazine.slots"), reader.layout.number("magazine.short")
+    waiting = _in_rings(reader, state)
     cached = {}
     for number in range(1, min(len(capacities), len(rooms))):
         limit = capacities[number]
@@ -379,9 +406,23 @@ def _in_front(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
             limit = min(limit, slots if magazines[number] else few)
         count = max(limit - rooms[number], 0) if limit > 0 else 0
         count += spares[number] if spares else 0
+        count += waiting.get(number, 0)
         if count:
             cached[number] = count
     return cached
+
+
+def _in_rings(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
+    """Slots by class. The rings lie in a row; while they are taken from an idle thread they do not."""
+    rings, width = reader.many("thread.ring", state)[1:], reader.layout.number("ring.places") * 8
+    if not rings or rings[0] == 0 or rings != [rings[0] + i * width for i in range(len(rings))]:
+        return {}
+    try:
+        places = array("Q", reader.process.read(rings[0], len(rings) * width))
+    except UnreadableError:  # the thread has just ended
+        return {}
+    each = width // 8
+    return {i + 1: each - places[i * each : (i + 1) * each].count(0) for i in range(len(rings))}
 
 
 def _count_cached(cached: dict[int, int], classes: list[SizeClass]) -> int:

@@ -45,6 +45,14 @@ struct Quarantine : MagazineBins<Line> {
     Store* store = nullptr;
   };
 
+  // Of what waits, places that are null are nobody's.
+  static constexpr auto words() {
+    return layout::joined(
+        Bins::words(),
+        layout::Words<2>{layout::Word("thread.ring", offsetof(PerThread, rings), sizeof(void*), kBins),
+                         {"ring.places", kMostWaiting}});
+  }
+
   // Slots of a class that may wait.
   HZ_INLINE static constexpr unsigned places(Bin bin) {
     return bin <= scan_bin(kMostUpTo) ? kMostWaiting : bin <= scan_bin(kSomeUpTo) ? kSome : kFew;
