@@ -92,7 +92,9 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^returns\.(hz3-fast|hz[4568])\.matrix\.(sample|all)$",
         r"^returns\.hz3\.matrix\.(half|all)$",
         rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|postgres|xz)$",
-        r"^preload\.hz7\.(clang|g\+\+|go|java|node|rust)$",
+        r"^preload\.hz7\.(clang|cpython|g\+\+|go|java|node|rust|xz)$",
+        r"^surface\.hz[68]\.static\.(Aligned|FreeLast|Realloc)$",  # by preload of these, statically of others
+        r"^life\.(hz8|hz3-fast|hz5)\.preload\.Unwinding\.AtEveryInstruction$",
     )
 )
 # One thread only, and hundreds of short processes.
@@ -145,7 +147,7 @@ PROBED = r"^life\.hz(3|3-fast|4|5|6|8)\.preload\.probes$"
 # With invariants checked the longest: the smallest class by calloc, which malloc of the same line shows.
 SLOW_CHECKED = r"^stress\..*\.Revocation/InBinOf\.Calloc/0$"
 # Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
-ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|wheel)$)"
+ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|reproducible|wheel)$)"
 FULL = (
     Lane(
         "release",

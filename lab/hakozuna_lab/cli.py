@@ -64,7 +64,8 @@ def bench(
         str, typer.Option(help="our lines, with commas, `all` or `none` (the default line); the first is judged")
     ] = "",
     peers: Annotated[
-        str, typer.Option(help="names, with commas; `newest`, `default`, `all`, `hardened` or `none` (all; with --quick newest)")
+        str,
+        typer.Option(help="with commas; `newest`, `default`, `all`, `hardened` or `none` (all; with --quick newest)"),
     ] = "",
     peer: Annotated[list[str] | None, typer.Option(help="NAME=LIBRARY, one more peer; may repeat")] = None,
     env: Annotated[list[str] | None, typer.Option(help="CONTENDER=KEY=VALUE, a setting; may repeat")] = None,
@@ -141,7 +142,7 @@ def ab(
 def scale(
     lanes: Annotated[list[str] | None, typer.Argument(help="lanes (guard_r0, guard_r50, main_r0, _r50, _r90)")] = None,
     lines: Annotated[str, typer.Option(help="our lines, with commas, `all` or `none` (the default line)")] = "",
-    peers: Annotated[str, typer.Option(help="names, with commas; `newest`, `default`, `all` or `hardened` (none)")] = "",
+    peers: Annotated[str, typer.Option(help="with commas; `newest`, `default`, `all` or `hardened` (none)")] = "",
     peer: Annotated[list[str] | None, typer.Option(help="NAME=LIBRARY, one more peer; may repeat")] = None,
     env: Annotated[list[str] | None, typer.Option(help="CONTENDER=KEY=VALUE, a setting; may repeat")] = None,
     threads: Annotated[str, typer.Option(help="numbers of threads, with commas (2,8,32,64)")] = "",

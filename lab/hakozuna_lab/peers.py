@@ -120,8 +120,8 @@ def newest() -> list[Found]:
 def find_peers(names: Sequence[str]) -> list[Contender]:
     """NAME is a peer in its default, NAME+SETTING in that setting, NAME+ in its default and in all its settings.
     `all`: all that are here, in all settings; `default`: all in their defaults; `newest`: the newest of each allocator,
-    in its default; `newest+`: in all its settings; `hardened`: those against attackers. One that is named must be here; a
-    group has what is."""
+    in its default; `newest+`: in all its settings; `hardened`: those against attackers. One that is named must be
+    here; a group has what is."""
     made: dict[str, Contender] = {}
     for name in names:
         base, plus, setting = name.partition("+")

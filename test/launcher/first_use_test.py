@@ -8,13 +8,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from launcher import DEFAULT, ROOT, hz
+from launcher import ROOT, hz
 
 PARTS = ["hz", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "cmake", "package", "src", "include", "bench"]
 BUILD_TOOLS = ["cmake", "ninja", "make", "apt-get", "sudo"]
-FIRST_USE = f"hz: building libhakozuna-{DEFAULT} (first use)…\n"
 QUICKEST = "hz7"  # to compile
-FIRST_USE_OF_QUICKEST = f"hz: building libhakozuna-{QUICKEST} (first use)…\n"
+FIRST_USE = f"hz: building libhakozuna-{QUICKEST} (first use)…\n"
 
 
 class FirstUse(unittest.TestCase):
@@ -35,8 +34,8 @@ class FirstUse(unittest.TestCase):
     def run_hz(self, *args, **changes):
         return hz("run", *args, launcher=self.root / "hz", HZ_BUILD_DIR=None, **changes)
 
-    def expect(self, stderr, line=DEFAULT, **changes):
-        result = self.run_hz(*(() if line == DEFAULT else ("--line", line)), "--", "true", **changes)
+    def expect(self, stderr, **changes):
+        result = self.run_hz("--line", QUICKEST, "--", "true", **changes)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", stderr))
 
     def path_without(self, *missing):
@@ -54,7 +53,7 @@ class FirstUse(unittest.TestCase):
         self.expect(FIRST_USE)
         self.expect("")
         os.utime(self.root / "src" / "export" / "direct.cpp")
-        self.expect(f"hz: building libhakozuna-{DEFAULT} (sources changed)…\n")
+        self.expect(f"hz: building libhakozuna-{QUICKEST} (sources changed)…\n")
         self.expect("")
         for other in ("bench/results/z", "bench/notes.txt", "src/heap/.heap.hpp.swp", "cmake/line.cmake.orig"):
             (self.root / other).parent.mkdir(exist_ok=True)
@@ -62,13 +61,13 @@ class FirstUse(unittest.TestCase):
         self.expect("")
 
     def test_a_moved_tree_builds_anew(self):
-        self.expect(FIRST_USE_OF_QUICKEST, QUICKEST)
+        self.expect(FIRST_USE)
         moved = self.root.with_name("moved")
         self.root.rename(moved)
         self.root = moved
         os.utime(self.root / "CMakeLists.txt")
         (self.root / "build" / "release" / f"libhakozuna-{QUICKEST}.so").unlink()
-        self.expect(FIRST_USE_OF_QUICKEST, QUICKEST)
+        self.expect(FIRST_USE)
 
     def test_failing_build_shows_its_log(self):
         with open(self.root / "src" / "export" / "direct.cpp", "a", encoding="utf-8") as source:
@@ -81,7 +80,7 @@ class FirstUse(unittest.TestCase):
     def test_makefiles_will_do(self):
         if shutil.which("make") is None:
             self.skipTest("make is not installed")
-        self.expect(FIRST_USE_OF_QUICKEST, QUICKEST, PATH=str(self.path_without("ninja")))
+        self.expect(FIRST_USE, PATH=str(self.path_without("ninja")))
         self.assertTrue((self.root / "build" / "release" / "Makefile").is_file())
 
     def test_names_what_is_missing(self):
@@ -97,7 +96,7 @@ class FirstUse(unittest.TestCase):
         links = "".join(f"ln -s '{shutil.which(tool)}' '{folder}/{tool}'\n" for tool in ("cmake", "ninja"))
         self.script(folder / "apt-get", f'echo "$@" >>"{calls}"\n[ "$1" = update ] && exit\n{links}')
         self.script(folder / "sudo", '[ "$1" = -n ] && shift\nexec "$@"\n')
-        self.expect("hz: installing cmake ninja-build with apt-get\n" + FIRST_USE_OF_QUICKEST, QUICKEST, PATH=str(folder))
+        self.expect("hz: installing cmake ninja-build with apt-get\n" + FIRST_USE, PATH=str(folder))
         self.assertEqual(calls.read_text(encoding="utf-8").splitlines(),
                          ["update", "install -y --no-install-recommends cmake ninja-build"])
 

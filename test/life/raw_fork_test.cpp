@@ -17,13 +17,14 @@
 #include "life/scene.hpp"
 #include "returns/patience.hpp"
 #include "returns/tasks.hpp"
+#include "stress/scale.hpp"
 #include "support/heap_api.hpp"
 #include "support/raw_fork.hpp"
 
 namespace hz_test {
 namespace {
 
-constexpr unsigned kForks = 20, kForksBesidePurger = 150;
+constexpr unsigned kForks = 20;
 constexpr int kForksInAHandler = 100;
 constexpr unsigned kBlocks = 20'000;
 
@@ -101,8 +102,9 @@ void LetThreadsComeAndGo() {
 
 void ForkBesideThePurger() {
   const Fork by_fork = By_Fork();
+  const unsigned forks = Rounds(150, 50);
   unsigned beside = 0;
-  for (unsigned number = 0; number < kForksBesidePurger; ++number) {
+  for (unsigned number = 0; number < forks; ++number) {
     Fill();
     if (number % 10 == 0) LetThreadsComeAndGo();
     if (number % 2 == 0) Empty();
@@ -120,7 +122,7 @@ void ForkBesideThePurger() {
     ExpectWholeChild(child);
     if (number % 2 != 0) Empty();
   }
-  Require(beside > kForksBesidePurger / 4, "the purger was there");
+  Require(beside > forks / 4, "the purger was there");
 }
 
 // What takes locks most of the time, and the system's work in between.
