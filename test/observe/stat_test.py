@@ -67,7 +67,8 @@ def test_what_is_seen_is_what_hz_stats_says(
 def test_what_is_taken_back_meanwhile_counts_once(hold: Holders) -> None:
     """The purger takes what idle threads cache just then."""
     held = hold("hakozuna")
-    seen_live, until = set(), time.monotonic() + 0.6
+    seen_live: set[int] = set()
+    until = time.monotonic() + 0.6
     while time.monotonic() < until:
         seen_live.update(one.stats["bytes_live"] for one in picture.look(held.pid))
     assert seen_live == {held.stats()[1]["bytes_live"]}
