@@ -121,11 +121,8 @@ struct Fences {
     if (leaving != 0) return give_back_waiting(leaving);
     waiting_count().fetch_add(1, std::memory_order_relaxed);
   }
-  // Whether one more block of no bytes may have a run, between its fences; a slot may be had when it may not.
-  static bool may_be_empty() {
-    return few().load(std::memory_order_relaxed) < kMostEmpty &&
-           Source::has_room(S::global.source, 3 * kGranule);
-  }
+  // Whether one more block of no bytes may have a run.
+  static bool may_be_empty() { return few().load(std::memory_order_relaxed) < kMostEmpty; }
   // All that wait, when memory cannot be had.
   static void release_all() {
     for (std::atomic<std::uintptr_t>& place : places())

@@ -440,10 +440,14 @@ struct Heap {
   HZ_INLINE static Bin bin_for(std::size_t size, std::size_t alignment) {
     if constexpr (kSealed) {
       if (size == 0 ? Fences<Line>::may_be_empty() : is_beyond(size)) return kHugeBin;
-      const Bin bin = aligned_bin(align_up(size + kSeal, alignment), alignment);
-      return bin == kHugeBin || bin_size(bin) > Guard::kMostSlot ? kHugeBin : bin;
+      return bin_of_slot(size, alignment);
     }
     return aligned_bin(size == 0 ? 1 : size, alignment);
+  }
+  // With a guard that has seals: of a slot, if the block may lie in one.
+  static Bin bin_of_slot(std::size_t size, std::size_t alignment) {
+    const Bin bin = aligned_bin(align_up(size + kSeal, alignment), alignment);
+    return bin == kHugeBin || bin_size(bin) > Guard::kMostSlot ? kHugeBin : bin;
   }
   static Event kind_of(Event small, Bin bin) {
     const unsigned kind = bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2;
@@ -467,9 +471,15 @@ struct Heap {
   }
   static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed, const void* caller) {
     Sample sample = Sample::kNone;
-    void* block = twice(size, [&] {
-      return bin == kHugeBin ? huge_here(size, alignment, zeroed, &sample)
-                             : allocate_here(bin, size, alignment, zeroed, sample);
+    void* block = twice(size, [&]() -> void* {
+      if (bin == kHugeBin) {
+        void* const run = huge_here(size, alignment, zeroed, &sample);
+        if constexpr (kSealed) {  // where none is to be had, a block of no bytes takes a slot
+          if (run == nullptr && size == 0) bin = bin_of_slot(size, alignment);
+        }
+        if (bin == kHugeBin) return run;
+      }
+      return allocate_here(bin, size, alignment, zeroed, sample);
     });
     if (HZ_UNLIKELY(sample != Sample::kNone)) {
       sample == Sample::kProfile ? add(block, bin, caller)
