@@ -42,7 +42,7 @@ def sha256(path: Path) -> str:
 
 def sources(peer: Peer) -> str:
     """A checksum of all that decides what is built, except for the compilers."""
-    shared = [SOURCES / name for name in ("Cargo.toml", "Cargo.lock", "exports.map", "lib.rs", "link.rs")]
+    shared = [SOURCES / name for name in ("Cargo.toml", "Cargo.lock", "exports.map")] + sorted(SOURCES.glob("*.rs"))
     own = sorted(path for path in (SOURCES / peer.name).rglob("*") if path.is_file())
     return hashlib.sha256(b"".join(path.read_bytes() for path in shared + own)).hexdigest()
 
