@@ -447,7 +447,8 @@ struct Heap {
   // With a guard that has seals: of a slot, if the block may lie in one.
   static Bin bin_of_slot(std::size_t size, std::size_t alignment) {
     const Bin bin = aligned_bin(align_up(size + kSeal, alignment), alignment);
-    return bin == kHugeBin || bin_size(bin) > Guard::kMostSlot ? kHugeBin : bin;
+    if constexpr (kSealed) return bin == kHugeBin || bin_size(bin) > Guard::kMostSlot ? kHugeBin : bin;
+    return bin;
   }
   static Event kind_of(Event small, Bin bin) {
     const unsigned kind = bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2;
