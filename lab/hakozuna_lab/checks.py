@@ -75,10 +75,11 @@ class Lane:
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
 # LONG_PROGRAMS and three more of the longest, which hakozuna runs and hz7 in part; the whole matrix of returns, which
-# these two run (the others have one half or the other, and hz3 a sample); and SLOW_CHECKED. What the direct API shows
-# of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines that have all
-# but one of their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether memory comes
-# back: it keeps it.
+# these two run (the others have one half or the other, and hz3 a sample); of lines that have their boxes from others,
+# the walk up the stack from each instruction, and three of the longest of static libraries; and SLOW_CHECKED. What the
+# direct API shows of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines
+# that have all but one of their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether
+# memory comes back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
 SHOWN_ELSEWHERE = r"|".join(

@@ -45,7 +45,7 @@ struct Quarantine : MagazineBins<Line> {
     Store* store = nullptr;
   };
 
-  // Of what waits, places that are null are nobody's.
+  // The rings, for who counts from outside (observe/) what waits in them.
   static constexpr auto words() {
     return layout::joined(
         Bins::words(),
