@@ -64,10 +64,23 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
 
 HZ_EXPORT void malloc_stats() { ThisLibrary::print_stats(hz::StatsFormat::kText); }
 
-// Two parameters have a counterpart: how much free memory may stay, in bytes. The others mean nothing here.
+// One parameter has a counterpart: how much free memory may stay, in bytes; a negative one says all of it.
+// The C library's others are about arenas and bins that are not here. They are hints, and are taken without
+// effect: programs give up where mallopt answers 0, as it does here for what nobody knows.
 HZ_EXPORT int mallopt(int parameter, int value) {
-  if (parameter != M_TRIM_THRESHOLD && parameter != M_TOP_PAD) return 0;
-  if (value < 0) return 0;
-  ThisLibrary::set_floor(static_cast<size_t>(value));
-  return 1;
+  constexpr size_t kAllOfIt = size_t{1} << 46;
+  switch (parameter) {
+    case M_TRIM_THRESHOLD:
+      ThisLibrary::set_floor(value < 0 ? kAllOfIt : static_cast<size_t>(value));
+      return 1;
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_MXFAST:
+    case M_CHECK_ACTION:
+    case M_PERTURB:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX: return 1;
+    default: return 0;
+  }
 }

@@ -35,6 +35,7 @@ struct Forks {
   HZ_INLINE static std::atomic<std::uint32_t>& process_word() {
     return *S::global.process.load(std::memory_order_acquire);
   }
+  static inline constinit bool has_streams = false;  // of who forks, who has all the locks
   static constexpr std::uint32_t kAnotherProcess = 0, kThisProcess = S::kThisProcess, kBeingMended = 2;
 
   // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every
@@ -48,15 +49,20 @@ struct Forks {
       ++mine.unhooked;
       return;
     }
+    const bool streams = os::lock_streams();
     mine.forking = true;
     S::shelves.heaps.lock_all(&mine);
     S::global.threads_lock.lock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
     S::shared.lock.lock();
     S::purger_state.lock.lock();
+    has_streams = streams;
   }
   static void after_fork() {
-    if (!was_unhooked()) release_all();
+    if (was_unhooked()) return;
+    const bool streams = has_streams;
+    release_all();
+    if (streams) os::unlock_streams();
   }
   static void release_all() {
     S::purger_state.lock.unlock();
@@ -79,6 +85,7 @@ struct Forks {
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);
     begin_process(g);
+    if (has_streams) os::renew_streams();
     release_all();
     const Hold hold(g.threads_lock);
     leave_others_behind(g);

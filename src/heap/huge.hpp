@@ -6,6 +6,7 @@
 // none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
+#include "box/guard/report.hpp"
 #include "heap/fences.hpp"
 #include "heap/reclaim.hpp"
 
@@ -98,8 +99,9 @@ struct Huge {
     if (resize_in_place(t, block, size)) return block;
     const std::size_t old_bytes = run_bytes(block);
     void* to = moved(t, block, old_bytes, size);
-    return to == nullptr && bytes_for(size) < old_bytes ? block
-                                                        : to;  // then it stays larger than it has to be
+    if (to != nullptr || bytes_for(size) >= old_bytes) return to;
+    FaultReport::has_kept.store(true, std::memory_order_relaxed);
+    return block;  // larger than it has to be
   }
   // False if there is no room behind it, or its rest cannot go.
   static bool resize_in_place(Thread& t, void* block, std::size_t size) {

@@ -60,6 +60,9 @@ void* advised(void* at, std::size_t, Use) { return at; }
 bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
 void* map_wiped_on_fork() { return nullptr; }
+bool lock_streams() { return false; }
+void unlock_streams() {}
+void renew_streams() {}
 void prepare_barrier() {}
 bool barrier_on_all_threads() { return false; }
 Container container(const char*) { return {}; }

@@ -18,6 +18,8 @@ struct mallinfo2 {
 };
 extern "C" struct mallinfo mallinfo();
 extern "C" struct mallinfo2 mallinfo2();
-inline constexpr int M_TRIM_THRESHOLD = -1, M_TOP_PAD = -2;
+inline constexpr int M_MXFAST = 1, M_TRIM_THRESHOLD = -1, M_TOP_PAD = -2, M_MMAP_THRESHOLD = -3,
+                     M_MMAP_MAX = -4, M_CHECK_ACTION = -5, M_PERTURB = -6, M_ARENA_TEST = -7,
+                     M_ARENA_MAX = -8;
 
 #endif

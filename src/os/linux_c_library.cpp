@@ -14,6 +14,10 @@
 #include "os/os.hpp"
 
 extern "C" __attribute__((weak)) char __libc_single_threaded;
+// glibc exports them for allocators, and its headers do not have them.
+extern "C" __attribute__((weak)) void _IO_list_lock();
+extern "C" __attribute__((weak)) void _IO_list_unlock();
+extern "C" __attribute__((weak)) void _IO_list_resetlock();
 
 namespace hz::os {
 namespace {
@@ -46,5 +50,14 @@ bool may_have_threads() {
   const unsigned link = next_link.load(std::memory_order_relaxed);
   return link != 0 && !is_own_address(link);
 }
+
+bool lock_streams() {
+  const bool there =
+      &_IO_list_lock != nullptr && &_IO_list_unlock != nullptr && &_IO_list_resetlock != nullptr;
+  if (!there || !may_have_threads()) return false;
+  return _IO_list_lock(), true;
+}
+void unlock_streams() { _IO_list_unlock(); }
+void renew_streams() { _IO_list_resetlock(); }
 
 }  // namespace hz::os

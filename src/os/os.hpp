@@ -186,6 +186,13 @@ struct ForkHooks {
   void (*child)();
 };
 extern ForkHooks* fork_hooks_kept;
+// The C library's list of open streams, which glibc's fork locks behind the hooks. Who has that lock may wait
+// for a stream, whose owner may wait for the heap: getline allocates. So hooks that take the heap's locks
+// take this one first. False where there is nothing to take: a process of one thread forks without it, and
+// other C libraries keep it to themselves.
+bool lock_streams();
+void unlock_streams();
+void renew_streams();  // in the child of who had it: nobody has it
 
 // --- waiting
 void wait_on(const std::uint32_t* word, std::uint32_t while_value);

@@ -152,6 +152,9 @@ bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
 void* map_wiped_on_fork() { return nullptr; }
 void set_fork_hooks(void (*)(), void (*)(), void (*)()) {}
+bool lock_streams() { return false; }
+void unlock_streams() {}
+void renew_streams() {}
 
 std::size_t page_bytes() { return kPageBytes; }
 

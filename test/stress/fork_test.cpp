@@ -204,5 +204,54 @@ TEST(ForkHandlers, MayAllocate) {
   EXPECT_EQ(4, handled);
 }
 
+#ifndef HZ_TEST_DIRECT
+// Three threads that may wait for each other in a circle: one forks, and the C library locks its list of
+// streams for that; one has that list and waits for a stream; one has the stream, reads a line, and waits for
+// the heap. Most lines of ours hang in a second without lock_streams(). After glibc's bug 19431.
+TEST(ForkStreams, AreReadWhileAllOfThemAreFlushed) {
+  const Watchdog watchdog(120);
+  constexpr unsigned kReaders = 8, kForkers = 4;
+  constexpr useconds_t kPause = 500;  // locks of the C library are not fair
+  std::FILE* file = std::tmpfile();
+  ASSERT_NE(nullptr, file);
+  const std::string line = std::string(std::size_t{300} << 10, 'x') + '\n';  // what no thread caches
+  ASSERT_EQ(1u, fwrite(line.data(), line.size(), 1, file));
+  ASSERT_EQ(0, std::fflush(file));
+  const std::string name = "/proc/self/fd/" + std::to_string(fileno(file));
+  std::atomic<bool> stop{false};
+  std::vector<std::unique_ptr<Thread>> others;
+  for (unsigned i = 0; i < kReaders; ++i) {
+    others.push_back(std::make_unique<Thread>([&] {
+      std::FILE* stream = std::fopen(name.c_str(), "r");
+      ASSERT_NE(nullptr, stream);
+      while (!stop) {
+        std::rewind(stream);
+        char* read = nullptr;
+        std::size_t length = 0;
+        EXPECT_EQ(static_cast<ssize_t>(line.size()), getline(&read, &length, stream));
+        std::free(read);
+        usleep(kPause);
+      }
+      EXPECT_EQ(0, std::fclose(stream));
+    }));
+  }
+  others.push_back(std::make_unique<Thread>([&] {
+    for (; !stop; usleep(kPause)) EXPECT_EQ(0, std::fflush(nullptr));
+  }));
+  Together(kForkers, [](unsigned) {
+    for (unsigned number = 0, forks = Rounds(100, 50); number < forks; ++number) {
+      const pid_t pid = fork();
+      if (pid == 0) _exit(std::fflush(nullptr) == 0 && Churn(number, 20, 18) ? 0 : 1);
+      int status = -1;
+      EXPECT_EQ(pid, waitpid(pid, &status, 0));
+      EXPECT_EQ(0, status);
+    }
+  });
+  stop = true;
+  others.clear();
+  std::fclose(file);
+}
+#endif
+
 }  // namespace
 }  // namespace hz_test

@@ -110,13 +110,11 @@ TEST(LimitHard, ABlockShrinksWhereMemoryIsFull) {
     Pile pile;
     while (pile.Grow(1000)) {
     }
-    huge = api::Realloc(huge, 11 * kMiB);
-    const std::size_t shrunk = HasSeals() ? 10'000 : 20'000;  // other lines take no less than half for true
-    slot = api::Realloc(slot, shrunk);
-    ASSERT_NE(nullptr, huge);
-    ASSERT_NE(nullptr, slot);
-    api::FreeSized(huge, 11 * kMiB);
-    api::FreeSized(slot, shrunk);
+    void *const less = api::Realloc(huge, 3 * kMiB), *const fewest = api::Realloc(slot, 3'000);
+    ASSERT_EQ(huge, less);
+    ASSERT_EQ(slot, fewest) << "there is nowhere else";
+    api::FreeSized(less, 3 * kMiB);
+    api::FreeSized(fewest, 3'000);
     EXPECT_EQ("", said.Text());
     EXPECT_TRUE(pile.FreeAll());
     ExpectNothingLost();

@@ -65,7 +65,7 @@ struct Heap {
     if (old_size == 0) return no_memory();
     if (size <= old_size && size >= old_size / 2) return block;
     void* moved = malloc(size);
-    if (moved == nullptr) return size <= old_size ? block : nullptr;
+    if (moved == nullptr) return size <= old_size ? kept(block, size) : nullptr;
     std::memcpy(moved, block, size < old_size ? size : old_size);
     free(block);
     return moved;
@@ -86,6 +86,7 @@ struct Heap {
   static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (block == nullptr) return;
     release(block, [&](const Route& r) {
+      if (shrunk && size < r.bytes && FaultReport::has_kept.load(std::memory_order_relaxed)) return true;
       if (r.bin == kHugeBin)
         return size <= r.bytes && (r.bytes - size <= kGranule || (shrunk && size >= r.bytes / 2));
       const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
@@ -112,7 +113,11 @@ struct Heap {
   }
   // Blocks have all of their slots.
   static constexpr bool kSealed = false;
-  static void* kept(void* block, std::size_t) { return block; }
+  // A block that becomes smaller where it is, for want of memory.
+  static void* kept(void* block, std::size_t) {
+    FaultReport::has_kept.store(true, std::memory_order_relaxed);
+    return block;
+  }
   // No block has no byte here.
   static constexpr bool is_empty(const void*) { return false; }
   // Whether a slot begins there, live or free.
@@ -223,7 +228,7 @@ struct Heap {
   }
   static void in_child() {
     opening.reset();
-    Regions::after_fork();
+    Regions::in_child();
     Control::begin_process();
     if (Control::is_missing()) is_open.store(false, std::memory_order_relaxed);
   }

@@ -198,6 +198,7 @@ struct Regions {
       ++thread.unhooked;
       return;
     }
+    const bool streams = os::lock_streams();
     thread.forking = true;
     lock.lock();
     while (at_work != 0) {
@@ -205,16 +206,10 @@ struct Regions {
       os::give_way();
       lock.lock();
     }
+    has_streams = streams;
   }
-  static void after_fork() {
-    Thread& thread = mine();
-    if (HZ_UNLIKELY(thread.unhooked != 0)) {
-      --thread.unhooked;
-      return;
-    }
-    lock.unlock();
-    thread.forking = false;
-  }
+  static void after_fork() { end_fork(&os::unlock_streams); }
+  static void in_child() { end_fork(&os::renew_streams); }
 
   // What the notes cost.
   static std::size_t metadata_bytes() { return regions * kTouchedNotes + huge_blocks * kPage; }
@@ -243,6 +238,19 @@ struct Regions {
  private:
   template <class Line>
   friend struct LayoutOf;
+
+  static void end_fork(void (*end_of_streams)()) {
+    Thread& thread = mine();
+    if (HZ_UNLIKELY(thread.unhooked != 0)) {
+      --thread.unhooked;
+      return;
+    }
+    const bool streams = has_streams;
+    lock.unlock();
+    if (streams) end_of_streams();
+    thread.forking = false;
+  }
+  static inline constinit bool has_streams = false;  // of who forks, who has the lock
 
   static constexpr std::size_t kTouchedNotes = 3 * kPage;  // of a region in common use
 

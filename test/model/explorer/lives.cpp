@@ -7,6 +7,7 @@
 #include "box/exchange/sparse_ring.hpp"
 #include "box/front/linked_bins.hpp"
 #include "mini.hpp"
+#include "streams.hpp"
 
 namespace hz_test::explorer {
 
@@ -286,6 +287,28 @@ const Scenario child("fork.child", kShare, [](Execution& e) {
     use_all(lives);
     expect(outside() == 3, "what others held is lost to a child");
   });
+});
+
+// Nobody waits in a circle: who forks, who flushes all streams, and who reads one and needs a slot for that.
+const Scenario streams("fork.streams", kShare, [](Execution& e) {
+  Streams::begin();
+  auto& lives = e.make_of<Lives>();
+  lives.born(0);
+  e.thread([&lives] {
+    Streams::read([&lives] {
+      lives.free(lives.slots[0], 1, false);
+      lives.allocate();
+    });
+  });
+  e.thread([] { Streams::flush_all(); });
+  e.thread([] {
+    Forks::on_fork();
+    Streams::fork();
+    others_may_run();
+    Streams::unlock();
+    Forks::after_fork();
+  });
+  e.finally([] { Streams::end(); });
 });
 
 // A child that no hook was called for finds it out, wherever the one was that took its cache back.

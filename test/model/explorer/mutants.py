@@ -263,6 +263,8 @@ mutant("fork-shared-first", FORK, "fork.parent", ("    S::shared.lock.lock();\n 
 mutant("fork-purger-stays", FORK, "fork.parent", ("    S::purger_state.lock.unlock();\n", ""))
 mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n", ""))
 mutant("fork-handlers-wait", FORK, "fork.parent", ("    mine.forking = true;\n", ""))
+mutant("fork-streams-last", FORK, "fork.streams", ("    const bool streams = os::lock_streams();\n", "    const bool streams = false;\n"))
+mutant("fork-streams-stay", FORK, "fork.streams", ("    if (streams) os::unlock_streams();\n", ""))
 mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
 mutant("child-leaves-none", FORK, "fork.child", ("    leave_others_behind(g);\n", ""))
 mutant("child-leaves-itself", FORK, "fork.child", ("      if (t != S::tls().heap) leave_behind(g, *t);", "      leave_behind(g, *t);"))
@@ -343,6 +345,9 @@ mutant("region-work-not-told", REGIONS, "regions.full",
 mutant("region-nobody-waits", REGIONS, "regions.full", ("    hold.give_way();\n    return true;", "    return false;"))
 mutant("region-fork-amid-work", REGIONS, "regions.fork",
        ("    while (at_work != 0) {\n      lock.unlock();\n      os::give_way();\n      lock.lock();\n    }\n", ""))
+mutant("region-streams-last", REGIONS, "regions.streams",
+       ("    const bool streams = os::lock_streams();\n", "    const bool streams = false;\n"))
+mutant("region-streams-stay", REGIONS, "regions.streams", ("    if (streams) end_of_streams();\n", ""))
 mutant("region-works-on-without-lock", REGIONS, "regions.purge",
        ("      if (HZ_LIKELY(!mine().forking)) lock.lock();\n      --at_work;", "      --at_work;"))
 

@@ -7,9 +7,10 @@
 
 #include "explorer.hpp"
 #include "os/per_thread.hpp"
+#include "streams.hpp"
 
 namespace hz_test::explorer {
-constexpr unsigned kThreads = 2;
+constexpr unsigned kThreads = 3;
 }
 
 namespace hz::os {
@@ -164,7 +165,7 @@ const Scenario forked("regions.fork", [](Execution& e) {
   e.thread([block] {
     Regions::before_fork();
     go_on_in_a_child();
-    Regions::after_fork();
+    Regions::in_child();
     has(0, nullptr);
     if (is_valid(block)) give(block);
     void* const mine = take();
@@ -172,6 +173,22 @@ const Scenario forked("regions.fork", [](Execution& e) {
     give(mine);
     nothing_is_left();
   });
+});
+
+// Nobody waits in a circle: who forks, who flushes all streams, and who reads one and needs a block for that.
+const Scenario streams("regions.streams", [](Execution& e) {
+  begin(SIZE_MAX);
+  Streams::begin();
+  e.thread([] { Streams::read([] { give(take()); }); });
+  e.thread([] { Streams::flush_all(); });
+  e.thread([] {
+    Regions::before_fork();
+    Streams::fork();
+    others_may_run();
+    Streams::unlock();
+    Regions::after_fork();
+  });
+  e.finally([] { Streams::end(); });
 });
 
 }  // namespace
