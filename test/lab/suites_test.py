@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hakozuna_lab import LabError
 from hakozuna_lab.contender import find_line, line_names
-from hakozuna_lab.suites import SUITES, automake, cpython, go, postgres, redis, run, sources, sqlite
+from hakozuna_lab.suites import SUITES, automake, cpython, go, libstdcxx, postgres, redis, run, rust, sources, sqlite
 from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Case, Ready, Suite, Turn
 
 LINE = line_names()[0]
@@ -40,6 +40,42 @@ def test_cpython() -> None:
         "test_ssl": FAILED,
     }  # fmt: skip
     assert found["test_re"].unit == "test_re"
+
+
+def test_rust() -> None:
+    text = """--- alloc
+running 3 tests
+test vec::test_drain_leak ... ok
+test vec::test_swap_remove - should panic ... ok
+test heap::alloc_system_overaligned_request ... FAILED
+test result: FAILED. 2 passed; 1 failed
+--- exit code 101
+--- std_thread
+test sleep_very_long ... ignored
+"""
+    found = rust.read(text)
+    assert states(found) == {
+        "alloc vec::test_drain_leak": PASSED, "alloc vec::test_swap_remove": PASSED,
+        "alloc heap::alloc_system_overaligned_request": FAILED, "alloc (its end)": FAILED,
+        "std_thread sleep_very_long": SKIPPED,
+    }  # fmt: skip
+    assert found["alloc vec::test_drain_leak"].unit == "alloc"
+
+
+def test_libstdcxx() -> None:
+    main = "int main() {}\n"
+    assert libstdcxx.flags("// { dg-do run { target c++11 } }\n" + main) == ["-std=gnu++17"]
+    assert libstdcxx.flags('// { dg-options "-std=gnu++2a" }\n// { dg-do run { target c++2a } }\n' + main) == [
+        "-std=gnu++2a"
+    ]
+    assert libstdcxx.flags("// { dg-do run { target c++20 } }\n" + main) == ["-std=gnu++20"]
+    for other in (
+        "dg-do compile { target c++11 }",
+        'dg-require-namedlocale "de_DE"',
+        "dg-require-effective-target x32",
+    ):
+        assert libstdcxx.flags(f"// {{ {other} }}\n{main}") is None
+    assert libstdcxx.flags("// no program\n") is None
 
 
 def test_redis() -> None:

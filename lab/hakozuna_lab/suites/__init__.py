@@ -6,11 +6,13 @@ from hakozuna_lab.suites.allocators import JEMALLOC, MIMALLOC
 from hakozuna_lab.suites.cpython import CPYTHON
 from hakozuna_lab.suites.glibc import GLIBC
 from hakozuna_lab.suites.go import GO
+from hakozuna_lab.suites.libstdcxx import LIBSTDCXX
 from hakozuna_lab.suites.postgres import POSTGRES
 from hakozuna_lab.suites.redis import REDIS
+from hakozuna_lab.suites.rust import RUST
 from hakozuna_lab.suites.sqlite import SQLITE
 from hakozuna_lab.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
-    suite.name: suite for suite in (CPYTHON, REDIS, SQLITE, POSTGRES, GLIBC, JEMALLOC, MIMALLOC, GO)
+    suite.name: suite for suite in (CPYTHON, REDIS, SQLITE, POSTGRES, GLIBC, LIBSTDCXX, JEMALLOC, MIMALLOC, GO, RUST)
 }
