@@ -239,7 +239,7 @@ TEST(ForkStreams, AreReadWhileAllOfThemAreFlushed) {
     for (; !stop; usleep(kPause)) EXPECT_EQ(0, std::fflush(nullptr));
   }));
   Together(kForkers, [](unsigned) {
-    for (unsigned number = 0, forks = Rounds(100, 50); number < forks; ++number) {
+    for (unsigned number = 0, forks = Rounds(40, 20); number < forks; ++number) {
       const pid_t pid = fork();
       if (pid == 0) _exit(std::fflush(nullptr) == 0 && Churn(number, 20, 18) ? 0 : 1);
       int status = -1;
