@@ -21,7 +21,7 @@ FOLDERS = (
 SUPPORT = ("testsuite_hooks.cc", "testsuite_allocator.cc", "testsuite_character.cc")
 SECONDS = 300
 # What says that a file is no program to be run here as it is.
-OTHER = re.compile(r"dg-error|dg-xfail|dg-do (?:compile|link|preprocess|assemble)|dg-require-(?!effective|string)")
+OTHER = re.compile(r"dg-error|xfail|dg-do (?:compile|link|preprocess|assemble)|dg-require-(?!effective|string)")
 OPTIONS = re.compile(r'\{ dg-(?:additional-)?options "([^"]*)"')
 TARGETS = re.compile(r"dg-require-effective-target (\S+)")
 HAVE = re.compile(r"c\+\+(?:11|14|17|20|2a)|std_allocator_new|hosted|cxx11.abi")
