@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <sstream>
@@ -15,6 +16,7 @@
 
 #include "hakozuna/hakozuna.h"
 #include "support/capture.hpp"
+#include "support/child.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 
@@ -271,6 +273,28 @@ TEST(Ctl, StatisticsAndProfileAreWrittenWhenAsked) {
   const Answer profile = Ask("write_profile", "");
   EXPECT_EQ(ENOTSUP, profile.error);
   EXPECT_TRUE(Has(profile.text, IsTiny() ? "no policy" : "HZ_POLICY=observe")) << profile.text;
+  const Answer heap = Ask("write_heap_profile", "");
+  EXPECT_EQ(ENOTSUP, heap.error);
+  EXPECT_TRUE(Has(heap.text, IsTiny() ? "keeps no heap profile" : "set profile_heap first")) << heap.text;
+}
+
+// Of hz7 alone, where nothing but these two tells one from another.
+TEST(Ctl, APresetIsWhatItsTableSays) {
+  if (!IsTiny()) GTEST_SKIP() << "it is the one with presets like these";
+  static const char* const kInside = "HZ_TEST_PRESET";
+  if (const char* const name = std::getenv(kInside)) {
+    const bool least = std::string(name) == "v1";
+    EXPECT_EQ(least ? "100" : "200", Value("retain"));
+    EXPECT_EQ(least ? "0" : "16777216", Value("retain_floor"));
+    return;
+  }
+  for (const std::string name : {"v1", "v4"}) {
+    const hz_test::ChildResult result =
+        hz_test::RunChild({"/proc/self/exe", "--gtest_filter=Ctl.APresetIsWhatItsTableSays"},
+                          {{"HZ_PRESET", name}, {kInside, name}});
+    EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+    EXPECT_TRUE(Has(result.out, "[  PASSED  ] 1 test")) << result.out << result.err;
+  }
 }
 
 TEST(Ctl, WhatIsTooLongIsCutOff) {

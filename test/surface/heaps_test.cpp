@@ -3,6 +3,7 @@
 // First-class heaps by their names in C, and hakozuna::heap; or, where a line has none, that it says so.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <memory_resource>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "hakozuna/hakozuna.hpp"
+#include "support/capture.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 #include "support/pattern.hpp"
@@ -39,6 +41,24 @@ TEST(HeapsOfNoLine, AreRefused) {
   EXPECT_THROW(hakozuna::heap(), std::bad_alloc);
   hz_heap_destroy(nullptr);
   hz_heap_delete(nullptr);
+
+  // Whatever is said to be one: told each time, and nothing is had.
+  ASSERT_EQ(0, hz_ctl("on_invalid", "report", nullptr, 0));
+  auto* const none = reinterpret_cast<hz_heap_t*>(Opaque(std::uintptr_t{4096}));
+  void* const block = hz_malloc(10);
+  hz_test::Capture said;
+  for (void* const had : {hz_heap_malloc(none, 1), hz_heap_calloc(none, 1, 1),
+                          hz_heap_realloc(none, block, 20), hz_heap_aligned_alloc(none, 64, 1)}) {
+    EXPECT_EQ(nullptr, had);
+    EXPECT_EQ(EINVAL, errno);
+  }
+  hz_heap_destroy(none);
+  hz_heap_delete(none);
+  const std::string lines = said.Text();
+  EXPECT_EQ(6, std::count(lines.begin(), lines.end(), '\n')) << lines;
+  EXPECT_EQ(0U, lines.find("hz: error: E07 no-heap ptr=0x1000 ")) << lines;
+  EXPECT_EQ(0, hz_ctl("on_invalid", "abort", nullptr, 0));
+  hz_free(block);
 }
 
 TEST_F(Heaps, AllocateAndEnd) {

@@ -2,18 +2,14 @@
 """PostgreSQL's regression tests, by pg_regress with the distribution's server, every process of which is served. Of its
 sources one file is compiled; a turn takes a few minutes of an idle processor."""
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, AbsentError, Case, Ready, Suite, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, AbsentError, Case, Ready, Suite, Turn, unprivileged
 
 LINE = re.compile(r"^(?:test|    |\s+)?\s*(\S+)\s+\.\.\. (ok|FAILED)\b", re.MULTILINE)
-
-# The server refuses root, so root runs it as its own user, whose the folder is then.
-AS_USER = 'chown -R postgres "$0" && exec setpriv --reuid=postgres --regid=postgres --clear-groups "$@"'
 
 
 def server() -> Path:
@@ -62,7 +58,7 @@ def prepare(cache: Path) -> Ready:
 def command(ready: Ready, turn: Turn) -> list[str]:
     """All of it each time: its tests build on each other."""
     where = str(turn.work)
-    user = [] if os.getuid() else ["sh", "-c", AS_USER, where]
+    user = unprivileged("postgres", turn.work)  # the server refuses root
     words = [str(ready.folder / "pg_regress"), f"--bindir={server()}", f"--temp-instance={where}/instance"]
     words += [f"--inputdir={ready.folder}", f"--outputdir={where}", f"--dlpath={ready.folder}", "--no-locale"]
     words += ["--encoding=UTF8", "--max-connections=4", f"--schedule={ready.folder}/parallel_schedule"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakozuna_lab.suites import sources
-from hakozuna_lab.suites.suite import FAILED, PASSED, Case, Ready, Suite, Turn
+from hakozuna_lab.suites.suite import FAILED, PASSED, Case, Ready, Suite, Turn, unprivileged
 
 RUN_OF_A_FILE = re.compile(r"^Time: (\S+\.test) \d+ ms$")
 WRONG = re.compile(r"^! (\S+) expected:|^(Error): |^(.*)\.\.\.\s*$\n! ")
@@ -41,7 +41,8 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     named = [tests / unit for unit in turn.units]
     files = named or [tests / VERYQUICK, *(file for name in MALLOC for file in sorted(tests.glob(name)))]
     fixture = str(ready.folder.parent / "build/testfixture")
-    return ["sh", "-c", f"cd {turn.work} && {SCRIPT}", "sh", str(tests), fixture, *map(str, files)]
+    user = unprivileged("nobody", turn.work)  # veryquick is also about what may not be written
+    return [*user, "sh", "-c", f"cd {turn.work} && {SCRIPT}", "sh", str(tests), fixture, *map(str, files)]
 
 
 def read(text: str) -> Mapping[str, Case]:
