@@ -552,14 +552,9 @@ struct Heap {
     const Tag tag = Route::find(S::global.route, address(block));
     const bool guarded = HZ_UNLIKELY(tag == 0) && GuardedPool::has(block);
     if (HZ_UNLIKELY(guarded ? !fits_guarded(block, size, alignment, shrunk)
-                            : tag != 0 && !fits(Route::bin(tag), block, size, alignment, shrunk)) &&
-        !(shrunk && is_kept(block, size)))
+                            : tag != 0 && !fits(Route::bin(tag), block, size, alignment, shrunk)))
       return free_mismatched(block, Route::bin(tag));
     free(block);  // reports where there is no block
-  }
-  // Whether realloc may have left it as large as it is.
-  HZ_COLD static bool is_kept(const void* block, std::size_t size) {
-    return FaultReport::has_kept.load(std::memory_order_relaxed) && size < bytes_at(block);
   }
   static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (bin == kHugeBin) {

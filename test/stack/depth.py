@@ -42,7 +42,7 @@ LIBC = [
     (r"sched_getaffinity|pthread_setcancelstate|pthread_sigmask|sig(fill|empty|add)set", 128),
     (r"sched_getcpu|clock_gettime", 256),  # in the vDSO
     (r"__errno_location", 16),
-    (r"pthread_key_create|pthread_getspecific|pthread_self|sysconf", 128),
+    (r"pthread_key_create|pthread_getspecific|pthread_self|sysconf|_IO_list_(un|reset)?lock", 128),
     (r"pthread_setspecific|__register_atfork|pthread_atfork", 96),
     (r"pthread_attr_\w+", 128),
     (r"pthread_create", 1024),

@@ -53,6 +53,7 @@ HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char*
 }
 
 HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line, bool strict) {
+  if (fault == Fault::kSizeMismatch && has_kept.load(std::memory_order_relaxed)) return;
   const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
   tell(fault, at, bin, line, 0, fatal);
   if (fatal) os::abort_process();

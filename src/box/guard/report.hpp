@@ -22,7 +22,7 @@ struct FaultReport {
   }
 
   // Whether realloc has left a block where it was, for want of memory, that should have become less than half
-  // of it: from then on no size that is too small says anything (free_sized of what realloc returned).
+  // of it: from then on sizes say nothing, and no mismatch is told (free_sized of what realloc returned).
   static inline constinit std::atomic<bool> has_kept{false};
 
   // A report has gone out that the program does not survive, unless its handler of SIGABRT leaves by a jump.

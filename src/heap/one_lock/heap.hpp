@@ -86,7 +86,6 @@ struct Heap {
   static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (block == nullptr) return;
     release(block, [&](const Route& r) {
-      if (shrunk && size < r.bytes && FaultReport::has_kept.load(std::memory_order_relaxed)) return true;
       if (r.bin == kHugeBin)
         return size <= r.bytes && (r.bytes - size <= kGranule || (shrunk && size >= r.bytes / 2));
       const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
