@@ -29,11 +29,8 @@ HZ_EXPORT void* aligned_alloc(size_t alignment, size_t size) { return hz::c_rule
 
 HZ_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) {
   if (alignment < sizeof(void*) || !hz::is_power_of_two(alignment)) return EINVAL;
-  const int saved = errno;  // POSIX: the result is the error, errno stays
   void* block = hz::c_rules::aligned(alignment, size);
-  const int error = errno;
-  errno = saved;
-  if (block == nullptr) return error;
+  if (block == nullptr) return errno;  // which stays ENOMEM, as with the C libraries: programs tell by it
   *out = block;
   return 0;
 }

@@ -279,23 +279,39 @@ TEST(Ctl, StatisticsAndProfileAreWrittenWhenAsked) {
   EXPECT_EQ("this line keeps no heap profile", heap.text);
 }
 
-// Of hz7 alone, where nothing but these two tells one from another.
+// Runs the present test again in a process that starts with these settings; true in there.
+constexpr const char* kInside = "HZ_TEST_INSIDE";
+bool IsInside() { return std::getenv(kInside) != nullptr; }
+void InProcessWith(std::vector<hz_test::Setting> settings) {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  settings.emplace_back(kInside, "1");
+  const hz_test::ChildResult result = hz_test::RunChild(
+      {"/proc/self/exe", std::string("--gtest_filter=Ctl.") + test->name()}, std::move(settings));
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  EXPECT_TRUE(Has(result.out, "[  PASSED  ] 1 test")) << result.out << result.err;
+}
+
+// Of hz7, which has some by which one can be told from another here.
 TEST(Ctl, APresetIsWhatItsTableSays) {
-  if (!IsTiny()) GTEST_SKIP() << "it is the one with presets like these";
-  static const char* const kInside = "HZ_TEST_PRESET";
-  if (const char* const name = std::getenv(kInside)) {
-    const bool least = std::string(name) == "v1";
-    EXPECT_EQ(least ? "100" : "200", Value("retain"));
-    EXPECT_EQ(least ? "0" : "16777216", Value("retain_floor"));
-    return;
+  if (!IsTiny()) GTEST_SKIP() << "its presets are others";
+  if (!IsInside()) return InProcessWith({{"HZ_PRESET", "v4"}});
+  EXPECT_EQ("200", Value("retain"));
+  EXPECT_EQ("16777216", Value("retain_floor"));
+}
+
+TEST(Ctl, ProfilesThatCannotBeWrittenAreSaid) {
+  if (IsTiny()) GTEST_SKIP() << "it has none";
+  const std::string nowhere = "/nonexistent/folder/file";
+  if (!IsInside()) {
+    InProcessWith({{"HZ_POLICY", "observe"}});
+    return InProcessWith({{"HZ_POLICY", "observe"},
+                          {"HZ_PROFILE", nowhere},
+                          {"HZ_OPTIONS", "profile_heap:1,profile_heap_file:" + nowhere}});
   }
-  for (const std::string name : {"v1", "v4"}) {
-    const hz_test::ChildResult result =
-        hz_test::RunChild({"/proc/self/exe", "--gtest_filter=Ctl.APresetIsWhatItsTableSays"},
-                          {{"HZ_PRESET", name}, {kInside, name}});
-    EXPECT_EQ(0, result.exit_code) << result.out << result.err;
-    EXPECT_TRUE(Has(result.out, "[  PASSED  ] 1 test")) << result.out << result.err;
-  }
+  const bool has_file = std::getenv("HZ_PROFILE") != nullptr;
+  const Answer profile = Ask("write_profile", ""), heap = Ask("write_heap_profile", "");
+  EXPECT_EQ(has_file ? EIO : ENOTSUP, profile.error) << profile.text;
+  EXPECT_EQ(has_file ? EIO : ENOTSUP, heap.error) << heap.text;
 }
 
 TEST(Ctl, WhatIsTooLongIsCutOff) {

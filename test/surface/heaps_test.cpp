@@ -61,6 +61,17 @@ TEST(HeapsOfNoLine, AreRefused) {
   hz_free(block);
 }
 
+TEST_F(Heaps, WhatIsNoBlockIsNotResized) {
+  ASSERT_EQ(0, hz_ctl("on_invalid", "report", nullptr, 0));
+  hz_heap_t* const heap = hz_heap_new();
+  static char foreign[64];
+  hz_test::Capture said;
+  EXPECT_EQ(nullptr, hz_heap_realloc(heap, Opaque(static_cast<void*>(foreign)), 100));
+  EXPECT_EQ(0U, said.Text().find("hz: error: E01 foreign-pointer"));
+  hz_heap_destroy(heap);
+  EXPECT_EQ(0, hz_ctl("on_invalid", "abort", nullptr, 0));
+}
+
 TEST_F(Heaps, AllocateAndEnd) {
   hz_heap_t* const heap = hz_heap_new();
   ASSERT_NE(nullptr, heap);
