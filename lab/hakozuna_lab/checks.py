@@ -78,7 +78,8 @@ class Lane:
 # these two run (the others have one half or the other, and hz3 a sample); of lines that have their boxes from others,
 # the walk up the stack from each instruction, and three of the longest of static libraries; and SLOW_CHECKED. What the
 # direct API shows of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines
-# that have all but one of their boxes from others (hz3 and hz8) repeat less. AddressSanitizer is not asked whether
+# that have all but one of their boxes from others (hz3 and hz8) repeat less; secure, which has all but two, runs by
+# preload what is not long of stress and surface. AddressSanitizer is not asked whether
 # memory comes back: it keeps it.
 BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
@@ -86,6 +87,7 @@ SHOWN_ELSEWHERE = r"|".join(
     (
         r"^(returns|life)\.[^.]+\.direct\.",
         r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
+        r"^(surface\.secure\.preload\.GoodSizes|stress\.secure\.preload\.ShortThreads\.DoNotGrowTheProcess)$",
         r"^stress\.(hz3|hz8)\.direct\.Revocation/",
         r"^fault\.[^.]+\.direct\.ShrinkingLimit",
         r"^model\.[^.]+\.direct\.",

@@ -33,7 +33,10 @@ struct Huge {
     Demand demand = {.instead_of = instead_of};
     Run run = acquire(granules, alignment, size, demand);
     if (run.at == 0) {
-      if (!may_reclaim) return nullptr;
+      // Nothing that is given up makes room for more than there are addresses.
+      const bool may_fit =
+          size < Source::bytes(S::global.source) && alignment < Source::bytes(S::global.source);
+      if (!may_reclaim || !may_fit) return nullptr;
       Reclaim<Line>::reclaim(t, 0);
       demand.force = true;
       run = acquire(granules, alignment, size, demand);

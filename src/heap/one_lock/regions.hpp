@@ -133,9 +133,10 @@ struct Regions {
   static std::size_t usable(std::size_t huge_size) {
     return align_up(huge_size + (huge_size == 0), os::page_bytes());
   }
-  // A block with a mapping of its own, zeroed; of at least `size` bytes, which are below the highest address
-  // by far. `alignment` is a power of two.
+  // A block with a mapping of its own, zeroed. `alignment` is a power of two. Nothing that is given up makes
+  // room for more than there are addresses.
   static void* take_huge(Hold& hold, std::size_t size, std::size_t alignment) {
+    if ((size | alignment) >> kAddressBits != 0) return nullptr;
     const std::size_t offset = alignment < kGranule ? kGranule : alignment < kRegion ? alignment : kRegion;
     const std::size_t usable_bytes = usable(size), bytes = offset + usable_bytes;
     if (held_bytes() + bytes > limits.soft) pay(hold, held_bytes() + bytes, bytes);
