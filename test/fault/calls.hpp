@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The calls of heap_api.hpp's heap that only these tests need, and the rule for all of them: a failure is
-// NULL and ENOMEM, and posix_memalign tells it by its result alone. Where the direct API has no counterpart,
-// the nearest stands in. Called by the walk.
+// NULL and ENOMEM, which posix_memalign returns as well. Where the direct API has no counterpart, the nearest
+// stands in. Called by the walk.
 #pragma once
 
 #include <cerrno>
@@ -67,8 +67,7 @@ inline Answer PosixMemalign(std::size_t alignment, std::size_t size) {
   errno = kUntouched;
   const int result = posix_memalign(&out, Opaque(alignment), Opaque(size));
   if (result == 0) return {Opaque(out), true};
-  // The C library sets errno all the same.
-  return {nullptr, result == ENOMEM && (errno == kUntouched || OnLibc()) && out == &canary};
+  return {nullptr, result == ENOMEM && errno == ENOMEM && out == &canary};
 }
 // Throwing new says bad_alloc, nothrow new says null.
 inline Answer New(std::size_t size, bool throwing) {
