@@ -46,20 +46,40 @@ struct Forks {
   static void on_fork() {
     typename S::Local& mine = S::tls();
     if (HZ_UNLIKELY(mine.inside != 0 || mine.forking)) {
+      if (os::lock_streams()) ++mine.unhooked_streams;
       ++mine.unhooked;
       return;
     }
-    const bool streams = os::lock_streams();
-    mine.forking = true;
-    S::shelves.heaps.lock_all(&mine);
-    S::global.threads_lock.lock();
-    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();
-    S::shared.lock.lock();
-    S::purger_state.lock.lock();
-    has_streams = streams;
+    for (;;) {
+      const bool streams = os::lock_streams();
+      mine.forking = true;
+      S::shelves.heaps.lock_all(&mine);
+      if (HZ_LIKELY(holds_threads())) return void(has_streams = streams);
+      S::shelves.heaps.unlock_all();
+      mine.forking = false;
+      if (streams) os::unlock_streams();
+      os::let_others_wake();
+    }
+  }
+  // All or none: somebody may be in a signal handler that forks, with one of them.
+  static bool holds_threads() {
+    if (!had(S::global.threads_lock)) return false;
+    Thread* t = S::global.threads;
+    while (t != nullptr && had(t->lock)) t = t->next;
+    if (t == nullptr && had(S::shared.lock)) {
+      if (had(S::purger_state.lock)) return true;
+      S::shared.lock.unlock();
+    }
+    for (Thread* held = S::global.threads; held != t; held = held->next) held->lock.unlock();
+    S::global.threads_lock.unlock();
+    return false;
+  }
+  template <class Lock>
+  static bool had(Lock& lock) {
+    return lock.had_within(os::kStreamsPatience);
   }
   static void after_fork() {
-    if (was_unhooked()) return;
+    if (was_unhooked()) return leave_streams();
     const bool streams = has_streams;
     release_all();
     if (streams) os::unlock_streams();
@@ -79,8 +99,14 @@ struct Forks {
     --mine.unhooked;
     return true;
   }
+  static void leave_streams() {
+    typename S::Local& mine = S::tls();
+    if (mine.unhooked_streams == 0) return;
+    --mine.unhooked_streams;
+    os::unlock_streams();
+  }
   static void in_child() {
-    if (was_unhooked()) return;
+    if (was_unhooked()) return void(S::tls().unhooked_streams = 0);
     typename S::Global& g = S::global;
     // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
     Line::Source::free_locks(g.source);

@@ -272,7 +272,8 @@ struct State {
     Thread* heap = nullptr;
     bool forking = false;     // between the fork hooks: this thread holds every thread's lock, and the list's
     std::uint8_t inside = 0;  // of so many scopes that take locks
-    std::uint8_t unhooked = 0;  // forks that our hooks do nothing for (heap/fork.hpp)
+    std::uint8_t unhooked = 0;  // forks that our hooks do nothing for (heap/fork.hpp), but lock the list of
+    std::uint8_t unhooked_streams = 0;  // streams: how many of them did
     std::uint8_t noted = 0;
     bool walking = false;                  // its stack, for the heap profile
     std::uint64_t notes[kMostNoted] = {};  // see heap/faults.hpp

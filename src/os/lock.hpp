@@ -34,6 +34,7 @@ class Lock {
     }
     return true;
   }
+  bool had_within(unsigned most_milliseconds) { return try_lock() || lock_within(most_milliseconds); }
   bool try_lock() {
     std::uint32_t expected = kFree;
     // Acquire: as in lock().

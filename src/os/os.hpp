@@ -190,15 +190,23 @@ extern ForkHooks* fork_hooks_kept;
 // for a stream, whose owner may wait for the heap: getline allocates. So hooks that take the heap's locks
 // take this one first. False where there is nothing to take: a process of one thread forks without it, and
 // other C libraries keep it to themselves.
+// Not for long while it waits for those locks: who has one may be in a signal handler that forks, and wait
+// for this one.
 bool lock_streams();
 void unlock_streams();
-void renew_streams();  // in the child of who had it: nobody has it
+inline constexpr unsigned kStreamsPatience = 100;  // milliseconds
+void renew_streams();                              // in the child of who had it: nobody has it
 
 // --- waiting
 void wait_on(const std::uint32_t* word, std::uint32_t while_value);
 void wake_one(const std::uint32_t* word);
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds);
 void give_way();  // others may run first
+// And may be woken for that: it takes a millisecond.
+inline void let_others_wake() {
+  static constexpr std::uint32_t kWord = 0;
+  wait_at_most(&kWord, kWord, 1);
+}
 
 // --- threads
 // A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks:

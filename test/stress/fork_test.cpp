@@ -208,7 +208,7 @@ TEST(ForkHandlers, MayAllocate) {
 #ifndef HZ_TEST_DIRECT
 // Three threads that may wait for each other in a circle: one forks, and the C library locks its list of
 // streams for that; one has that list and waits for a stream; one has the stream, reads a line, and waits for
-// the heap. Most lines of ours hang in a second without lock_streams(). After glibc's bug 19431.
+// the heap. Every line of ours hangs in a second without lock_streams(). After glibc's bug 19431.
 TEST(ForkStreams, AreReadWhileAllOfThemAreFlushed) {
   if (!kGlibc) GTEST_SKIP() << "this C library keeps its list to itself";
   if (kEmulated)
@@ -254,6 +254,50 @@ TEST(ForkStreams, AreReadWhileAllOfThemAreFlushed) {
   stop = true;
   others.clear();
   std::fclose(file);
+}
+
+std::atomic<unsigned> forked{0};
+void ForkInHandler(int) {
+  const int kept = errno;
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  int status = -1;
+  if (waitpid(pid, &status, 0) == pid && status == 0) ++forked;
+  errno = kept;
+}
+
+// A signal handler forks that interrupted a thread in the heap, while others fork: who waits for that
+// thread's lock has the list of streams, for which the handler waits.
+TEST(ForkStreams, AreLeftToHandlersThatInterruptedTheHeap) {
+  if (OnLibc()) GTEST_SKIP() << "it promises that to processes of one thread";
+  if (!kGlibc || kEmulated) GTEST_SKIP() << "as above";
+  const Watchdog watchdog(120);
+  std::atomic<bool> stop{false};
+  std::signal(SIGUSR1, &ForkInHandler);
+  std::vector<std::unique_ptr<Thread>> others;
+  for (unsigned i = 0; i < 2; ++i) {
+    others.push_back(std::make_unique<Thread>([&] {
+      while (!stop) std::free(std::malloc(std::size_t{5} << 20));  // huge: always behind a lock
+    }));
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    others.push_back(std::make_unique<Thread>([&] {
+      for (; !stop; usleep(500)) {
+        const pid_t pid = fork();
+        if (pid == 0) _exit(Churn(i, 20, 18) ? 0 : 1);
+        int status = -1;
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        EXPECT_EQ(0, status);
+      }
+    }));
+  }
+  for (unsigned i = 0, signals = Rounds(60, 30); i < signals; ++i) {
+    pthread_kill(others[i % 2]->Handle(), SIGUSR1);
+    usleep(20'000);
+  }
+  stop = true;
+  others.clear();
+  EXPECT_GT(forked, 0u);
 }
 #endif
 

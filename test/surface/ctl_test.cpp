@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "hakozuna/hakozuna.h"
+#include "stress/limited.hpp"
 #include "support/capture.hpp"
-#include "support/child.hpp"
 #include "support/line.hpp"
 #include "support/opaque.hpp"
 
@@ -279,39 +279,29 @@ TEST(Ctl, StatisticsAndProfileAreWrittenWhenAsked) {
   EXPECT_EQ("this line keeps no heap profile", heap.text);
 }
 
-// Runs the present test again in a process that starts with these settings; true in there.
-constexpr const char* kInside = "HZ_TEST_INSIDE";
-bool IsInside() { return std::getenv(kInside) != nullptr; }
-void InProcessWith(std::vector<hz_test::Setting> settings) {
-  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  settings.emplace_back(kInside, "1");
-  const hz_test::ChildResult result = hz_test::RunChild(
-      {"/proc/self/exe", std::string("--gtest_filter=Ctl.") + test->name()}, std::move(settings));
-  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
-  EXPECT_TRUE(Has(result.out, "[  PASSED  ] 1 test")) << result.out << result.err;
-}
-
 // Of hz7, which has some by which one can be told from another here.
 TEST(Ctl, APresetIsWhatItsTableSays) {
   if (!IsTiny()) GTEST_SKIP() << "its presets are others";
-  if (!IsInside()) return InProcessWith({{"HZ_PRESET", "v4"}});
-  EXPECT_EQ("200", Value("retain"));
-  EXPECT_EQ("16777216", Value("retain_floor"));
+  hz_test::InProcessWith({{"HZ_PRESET", "v4"}}, [] {
+    EXPECT_EQ("200", Value("retain"));
+    EXPECT_EQ("16777216", Value("retain_floor"));
+  });
 }
 
 TEST(Ctl, ProfilesThatCannotBeWrittenAreSaid) {
   if (IsTiny()) GTEST_SKIP() << "it has none";
-  const std::string nowhere = "/nonexistent/folder/file";
-  if (!IsInside()) {
-    InProcessWith({{"HZ_POLICY", "observe"}});
-    return InProcessWith({{"HZ_POLICY", "observe"},
-                          {"HZ_PROFILE", nowhere},
-                          {"HZ_OPTIONS", "profile_heap:1,profile_heap_file:" + nowhere}});
-  }
+  const auto expect = [](int error) {
+    EXPECT_EQ(error, Ask("write_profile", "").error);
+    EXPECT_EQ(error, Ask("write_heap_profile", "").error);
+  };
   const bool has_file = std::getenv("HZ_PROFILE") != nullptr;
-  const Answer profile = Ask("write_profile", ""), heap = Ask("write_heap_profile", "");
-  EXPECT_EQ(has_file ? EIO : ENOTSUP, profile.error) << profile.text;
-  EXPECT_EQ(has_file ? EIO : ENOTSUP, heap.error) << heap.text;
+  if (!has_file) hz_test::InProcessWith({{"HZ_POLICY", "observe"}}, [&] { expect(ENOTSUP); });
+  if (!has_file && std::getenv(hz_test::kInsideProcess) != nullptr) return;
+  const std::string nowhere = "/nonexistent/folder/file";
+  hz_test::InProcessWith({{"HZ_POLICY", "observe"},
+                          {"HZ_PROFILE", nowhere},
+                          {"HZ_OPTIONS", "profile_heap:1,profile_heap_file:" + nowhere}},
+                         [&] { expect(EIO); });
 }
 
 TEST(Ctl, WhatIsTooLongIsCutOff) {

@@ -196,21 +196,31 @@ struct Regions {
   static void before_fork() {
     Thread& thread = mine();
     if (HZ_UNLIKELY(thread.inside || thread.forking)) {
+      if (os::lock_streams()) ++thread.unhooked_streams;
       ++thread.unhooked;
       return;
     }
-    const bool streams = os::lock_streams();
-    thread.forking = true;
-    lock.lock();
-    while (at_work != 0) {
-      lock.unlock();
-      os::give_way();
-      lock.lock();
+    for (;;) {
+      const bool streams = os::lock_streams();
+      thread.forking = true;
+      if (lock.had_within(os::kStreamsPatience)) {
+        if (at_work == 0) return void(has_streams = streams);
+        lock.unlock();
+      }
+      thread.forking = false;
+      if (streams) os::unlock_streams();
+      os::let_others_wake();
     }
-    has_streams = streams;
   }
-  static void after_fork() { end_fork(&os::unlock_streams); }
-  static void in_child() { end_fork(&os::renew_streams); }
+  static void after_fork() {
+    if (!was_unhooked()) return end_fork(&os::unlock_streams);
+    if (mine().unhooked_streams == 0) return;
+    --mine().unhooked_streams;
+    os::unlock_streams();
+  }
+  static void in_child() {
+    was_unhooked() ? void(mine().unhooked_streams = 0) : end_fork(&os::renew_streams);
+  }
 
   // What the notes cost.
   static std::size_t metadata_bytes() { return regions * kTouchedNotes + huge_blocks * kPage; }
@@ -219,8 +229,9 @@ struct Regions {
   static inline constinit os::Lock lock;
   struct Thread {
     bool forking = false;
-    bool inside = false;        // has the lock, or the system works for it, or it is about to
-    std::uint8_t unhooked = 0;  // forks that our hooks do nothing for
+    bool inside = false;                // has the lock, or the system works for it, or it is about to
+    std::uint8_t unhooked = 0;          // forks that our hooks do nothing for, but lock the list of streams:
+    std::uint8_t unhooked_streams = 0;  // how many of them did
 
     static constexpr Thread late() { return {}; }
     bool is_over() const { return true; }
@@ -240,16 +251,18 @@ struct Regions {
   template <class Line>
   friend struct LayoutOf;
 
-  static void end_fork(void (*end_of_streams)()) {
+  // Such a fork ends before those around it.
+  static bool was_unhooked() {
     Thread& thread = mine();
-    if (HZ_UNLIKELY(thread.unhooked != 0)) {
-      --thread.unhooked;
-      return;
-    }
+    if (HZ_LIKELY(thread.unhooked == 0)) return false;
+    --thread.unhooked;
+    return true;
+  }
+  static void end_fork(void (*end_of_streams)()) {
     const bool streams = has_streams;
     lock.unlock();
     if (streams) end_of_streams();
-    thread.forking = false;
+    mine().forking = false;
   }
   static inline constinit bool has_streams = false;  // of who forks, who has the lock
 

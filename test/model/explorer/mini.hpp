@@ -111,7 +111,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     std::atomic<Thread*> fast{nullptr};
     SharedWord<typename F::PerThread*> supply{nullptr};
     Thread* heap = nullptr;
-    std::uint8_t inside = 0, unhooked = 0;
+    std::uint8_t inside = 0, unhooked = 0, unhooked_streams = 0;
     bool forking = false;
   };
   struct Shelves {

@@ -255,16 +255,18 @@ mutant("leftovers-without-lock", THREAD, "lives.adopted",
        (LIST_LOCK + "    while (Thread* t = pop(S::global.orphans)) {", "    while (Thread* t = pop(S::global.orphans)) {"))
 
 # --- forks
-FORK, ALL_LOCKS = "heap/fork.hpp", "    for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.lock();\n"
-mutant("fork-without-threads", FORK, "fork.child", (ALL_LOCKS, ""))
-mutant("fork-list-last", FORK, "fork.parent", ("    S::global.threads_lock.lock();\n" + ALL_LOCKS, ALL_LOCKS + "    S::global.threads_lock.lock();\n"))
-mutant("fork-shared-first", FORK, "fork.parent", ("    S::shared.lock.lock();\n    S::purger_state", "    S::purger_state"),
-       ("    S::shelves.heaps.lock_all(&mine);\n", "    S::shelves.heaps.lock_all(&mine);\n    S::shared.lock.lock();\n"))
+FORK, ALL_LOCKS = "heap/fork.hpp", "    while (t != nullptr && had(t->lock)) t = t->next;\n"
+NO_LOCKS = "    while (t != nullptr) t = t->next;\n"
+LIST = "    if (!had(S::global.threads_lock)) return false;\n"
+mutant("fork-without-threads", FORK, "fork.child", (ALL_LOCKS, NO_LOCKS))
+mutant("fork-list-last", FORK, "fork.parent", (LIST, ""), (ALL_LOCKS, ALL_LOCKS + "    had(S::global.threads_lock);\n"))
+mutant("fork-shared-first", FORK, "fork.parent", (LIST, "    S::shared.lock.lock();\n    S::global.threads_lock.lock();\n"),
+       ("had(S::shared.lock)) {", "true) {"))
 mutant("fork-purger-stays", FORK, "fork.parent", ("    S::purger_state.lock.unlock();\n", ""))
-mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n", ""))
-mutant("fork-handlers-wait", FORK, "fork.parent", ("    mine.forking = true;\n", ""))
-mutant("fork-streams-last", FORK, "fork.streams", ("    const bool streams = os::lock_streams();\n", "    const bool streams = false;\n"))
-mutant("fork-streams-stay", FORK, "fork.streams", ("    if (streams) os::unlock_streams();\n", ""))
+mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n    S::tls()", "    S::tls()"))
+mutant("fork-handlers-wait", FORK, "fork.parent", ("      mine.forking = true;\n", ""))
+mutant("fork-streams-last", FORK, "fork.streams", ("      const bool streams = os::lock_streams();\n", "      const bool streams = false;\n"))
+mutant("fork-streams-stay", FORK, "fork.streams", ("    release_all();\n    if (streams) os::unlock_streams();\n", "    release_all();\n"))
 mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
 mutant("child-leaves-none", FORK, "fork.child", ("    leave_others_behind(g);\n", ""))
 mutant("child-leaves-itself", FORK, "fork.child", ("      if (t != S::tls().heap) leave_behind(g, *t);", "      leave_behind(g, *t);"))
@@ -343,10 +345,9 @@ mutant("region-goes-in-use", REGIONS, "regions.purge",
 mutant("region-work-not-told", REGIONS, "regions.full",
        ("    ++leaving;\n" + PURGES, PURGES.replace("    --leaving;\n", "")))
 mutant("region-nobody-waits", REGIONS, "regions.full", ("    hold.give_way();\n    return true;", "    return false;"))
-mutant("region-fork-amid-work", REGIONS, "regions.fork",
-       ("    while (at_work != 0) {\n      lock.unlock();\n      os::give_way();\n      lock.lock();\n    }\n", ""))
+mutant("region-fork-amid-work", REGIONS, "regions.fork", ("        if (at_work == 0) return", "        return"))
 mutant("region-streams-last", REGIONS, "regions.streams",
-       ("    const bool streams = os::lock_streams();\n", "    const bool streams = false;\n"))
+       ("      const bool streams = os::lock_streams();\n", "      const bool streams = false;\n"))
 mutant("region-streams-stay", REGIONS, "regions.streams", ("    if (streams) end_of_streams();\n", ""))
 mutant("region-works-on-without-lock", REGIONS, "regions.purge",
        ("      if (HZ_LIKELY(!mine().forking)) lock.lock();\n      --at_work;", "      --at_work;"))
