@@ -17,14 +17,6 @@ from hakozuna_lab.suites.suite import FAILED, PASSED, SKIPPED, AbsentError, Case
 SECONDS = 1800  # of one program
 WORDS = {"ok": PASSED, "FAILED": FAILED, "ignored": SKIPPED}
 LINE = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
-# Each program says its own end, so that one that dies takes no other along, and is missed.
-SCRIPT = f"""
-for program; do
-  echo "--- ${{program##*/}}"
-  timeout -k 5 {SECONDS} "$program" </dev/null 2>&1; code=$?
-  [ $code -eq 0 ] || echo "--- exit code $code"
-done
-"""
 
 
 def library(cache: Path) -> Path:
@@ -100,7 +92,7 @@ def prepare(cache: Path) -> Ready:
 def command(ready: Ready, turn: Turn) -> list[str]:
     programs = ready.folder / "programs"
     named = [programs / unit for unit in turn.units] or sorted(programs.iterdir())
-    return ["sh", "-c", f"cd {turn.work} && {SCRIPT}", "sh", *map(str, named)]
+    return sources.one_by_one(turn.work, SECONDS, "env", named)
 
 
 def read(text: str) -> Mapping[str, Case]:
@@ -110,7 +102,7 @@ def read(text: str) -> Mapping[str, Case]:
         if line.startswith("--- exit code"):
             tests[f"{program} (its end)"] = Case(FAILED, program)
         elif line.startswith("--- "):
-            program = line[4:]
+            program = Path(line[4:]).name
         elif found := LINE.match(line):
             tests[f"{program} {found[1]}"] = Case(WORDS[found[2]], program)
     return tests

@@ -163,5 +163,22 @@ def each(seconds: int) -> Callable[[Ready, Turn], list[str]]:
     return command
 
 
+# Each in a process of its own, so that one which dies or hangs takes no other along.
+ONE_BY_ONE = """
+cd "$1" && seconds=$2 runner=$3 && shift 3
+for file; do
+  echo "--- $file"
+  timeout -k 5 $seconds $runner "$file" </dev/null 2>&1; code=$?
+  [ $code -eq 0 ] || echo "--- exit code $code"
+done
+"""
+
+
+def one_by_one(folder: Path, seconds: int, runner: str, files: Sequence[Path]) -> list[str]:
+    """The command that runs each of them in that folder, by that program, and says its name before and a bad end
+    behind."""
+    return ["sh", "-c", ONE_BY_ONE, "sh", str(folder), str(seconds), runner, *map(str, files)]
+
+
 def jobs() -> str:
     return str(len(os.sched_getaffinity(0)))

@@ -14,15 +14,7 @@ RUN_OF_A_FILE = re.compile(r"^Time: (\S+\.test) \d+ ms$")
 WRONG = re.compile(r"^! (\S+) expected:|^(Error): |^(.*)\.\.\.\s*$\n! ")
 MALLOC = ("malloc.test", "malloc[3-9].test", "malloc[A-M].test")
 VERYQUICK = "veryquick.test"
-# Each file in a process of its own, so that one which dies or hangs takes no other along.
-SCRIPT = r"""
-tree=$1; fixture=$2; shift 2
-for file; do
-  echo "--- $file"
-  timeout -k 5 3000 "$fixture" "$file" </dev/null; code=$?
-  [ $code -eq 0 ] || echo "--- exit code $code"
-done
-"""
+SECONDS = 3000  # of one file
 
 
 def prepare(cache: Path) -> Ready:
@@ -42,7 +34,7 @@ def command(ready: Ready, turn: Turn) -> list[str]:
     files = named or [tests / VERYQUICK, *(file for name in MALLOC for file in sorted(tests.glob(name)))]
     fixture = str(ready.folder.parent / "build/testfixture")
     user = unprivileged("nobody", turn.work)  # veryquick is also about what may not be written
-    return [*user, "sh", "-c", f"cd {turn.work} && {SCRIPT}", "sh", str(tests), fixture, *map(str, files)]
+    return [*user, *sources.one_by_one(turn.work, SECONDS, fixture, files)]
 
 
 def read(text: str) -> Mapping[str, Case]:
