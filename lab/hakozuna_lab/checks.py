@@ -74,7 +74,7 @@ class Lane:
 
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS and three more of the longest, which hakozuna runs and hz7 in part; the whole matrix of returns, which
+# LONG_PROGRAMS and five more of the long ones, which hakozuna runs and hz7 in part; the whole matrix of returns, which
 # these two run (the others have one half or the other, and hz3 a sample); of lines that have their boxes from others,
 # the walk up the stack from each instruction, and three of the longest of static libraries; and SLOW_CHECKED. What the
 # direct API shows of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines
@@ -94,7 +94,7 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^returns\.(hakozuna|hz7)\.matrix\.(sample|half)$",
         r"^returns\.(hz3-fast|hz[4568])\.matrix\.(sample|all)$",
         r"^returns\.hz3\.matrix\.(half|all)$",
-        rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|postgres|xz)$",
+        rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|perl|postgres|ruby|xz)$",
         r"^preload\.hz7\.(clang|cpython|g\+\+|go|java|node|rust|xz)$",
         r"^surface\.hz[68]\.static\.(Aligned|FreeLast|Realloc)$",  # by preload of these, statically of others
         r"^life\.(hz8|hz3-fast|hz5)\.preload\.Unwinding\.AtEveryInstruction$",

@@ -12,12 +12,14 @@
 #define HZ_UNLIKELY(x) __builtin_expect(static_cast<bool>(x), 0)
 #define HZ_EXPORT extern "C" __attribute__((visibility("default")))
 
-// A function that only runs where has_wide_lanes() says so.
+// A function that only runs where has_wide_lanes() says so, and a part of one.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #define HZ_WIDE __attribute__((noinline, target("avx2")))
+#define HZ_WIDE_INLINE inline __attribute__((always_inline, target("avx2")))
 #else
 #define HZ_WIDE __attribute__((noinline))
+#define HZ_WIDE_INLINE HZ_INLINE
 #endif
 
 // Of the object that describes the heap to who looks from outside: it is kept, and can be found in a program

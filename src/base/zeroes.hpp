@@ -10,37 +10,33 @@
 
 #include <cstdint>
 
-#include "base/compiler.hpp"
+#include "base/lanes.hpp"
 #include "base/plain_word.hpp"
-#include "base/units.hpp"
 
 namespace hz {
 
 struct Zeroes {
-  static constexpr std::size_t kLane = 16, kHalf = 8;
-
-  // From `at`, which begins a lane, to `end`, in the middle of one.
+  // From `at`, which begins a lane, to `end`, in the middle of one. The last step shares bytes with the one
+  // before it, so that there is one loop, whose length alone a processor has to guess.
   HZ_INLINE static void write(std::uintptr_t at, std::uintptr_t end) {
-    for (; HZ_UNLIKELY(at + 4 * kLane <= end); at += 4 * kLane)
-      lane(at) = lane(at + kLane) = lane(at + 2 * kLane) = lane(at + 3 * kLane) = Lane{};
-    for (; at + kLane <= end; at += kLane) lane(at) = Lane{};
-    half(end - kHalf) = 0;
+    if (HZ_UNLIKELY(end - at < kStep)) return write_little(at, end);
+    for (; at + kStep < end; at += kStep) write_step(at);
+    write_step(end - kStep);
   }
   HZ_INLINE static bool are(std::uintptr_t at, std::uintptr_t end) {
-    Lane any = {half(end - kHalf), 0};
-    for (; HZ_UNLIKELY(at + 4 * kLane <= end); at += 4 * kLane)
-      any |= lane(at) | lane(at + kLane) | lane(at + 2 * kLane) | lane(at + 3 * kLane);
-    for (; at + kLane <= end; at += kLane) any |= lane(at);
+    if (HZ_UNLIKELY(end - at < kStep)) return are_little(at, end);
+    Lane any = of_step(end - kStep);
+    for (; at + kStep < end; at += kStep) any |= of_step(at);
     return (any[0] | any[1]) == 0;
   }
 
   // The same of much.
   static void write_much(std::uintptr_t at, std::uintptr_t end) {
-    if (!is_wide() || end - at < sizeof(Wide)) return write(at, end);
+    if (!is_wide() || end - at < kWideStep) return write(at, end);
     write_wide(at, end);
   }
   static bool are_much(std::uintptr_t at, std::uintptr_t end) {
-    return !is_wide() || end - at < sizeof(Wide) ? are(at, end) : are_wide(at, end);
+    return !is_wide() || end - at < kWideStep ? are(at, end) : are_wide(at, end);
   }
 
   // Before the first of these: whether the processor has lanes of 32 bytes.
@@ -48,41 +44,50 @@ struct Zeroes {
 
  private:
   using Half = std::uint64_t __attribute__((may_alias));
-  using Lane = std::uint64_t __attribute__((vector_size(16), may_alias));
-  using Wide = std::uint64_t __attribute__((vector_size(32)));
-  // One that lies anywhere.
-  struct __attribute__((packed, may_alias)) WideAt {
-    Wide lanes;
-  };
+  static constexpr std::size_t kStep = 4 * sizeof(Lane), kWideStep = 8 * sizeof(WideLane);
 
   static bool is_wide() { return wide_lanes.get() != 0; }
 
-  // The last lane shares bytes with the one before.
+  HZ_INLINE static void write_step(std::uintptr_t at) {
+    LaneAt* const lane = &lane_at(at);
+    lane[0] = lane[1] = lane[2] = lane[3] = Lane{};
+  }
+  HZ_INLINE static Lane of_step(std::uintptr_t at) {
+    const LaneAt* const lane = &lane_at(at);
+    return lane[0] | lane[1] | lane[2] | lane[3];
+  }
+  // Less than a step.
+  HZ_INLINE static void write_little(std::uintptr_t at, std::uintptr_t end) {
+    for (; at + sizeof(Lane) <= end; at += sizeof(Lane)) lane_at(at) = Lane{};
+    half(end - sizeof(Half)) = 0;
+  }
+  HZ_INLINE static bool are_little(std::uintptr_t at, std::uintptr_t end) {
+    Lane any = {half(end - sizeof(Half)), 0};
+    for (; at + sizeof(Lane) <= end; at += sizeof(Lane)) any |= lane_at(at);
+    return (any[0] | any[1]) == 0;
+  }
+
   HZ_WIDE static void write_wide(std::uintptr_t at, std::uintptr_t end) {
-    constexpr std::size_t kBytes = sizeof(Wide);
-    for (; at + 8 * kBytes <= end; at += 8 * kBytes) {
-      WideAt* const row = wide(at);
-      row[0].lanes = row[1].lanes = row[2].lanes = row[3].lanes = Wide{};
-      row[4].lanes = row[5].lanes = row[6].lanes = row[7].lanes = Wide{};
-    }
-    for (; at + kBytes <= end; at += kBytes) wide(at)->lanes = Wide{};
-    wide(end - kBytes)->lanes = Wide{};
+    for (; at + kWideStep < end; at += kWideStep) write_wide_step(at);
+    write_wide_step(end - kWideStep);
   }
   HZ_WIDE static bool are_wide(std::uintptr_t at, std::uintptr_t end) {
-    constexpr std::size_t kBytes = sizeof(Wide);
-    Wide any = wide(end - kBytes)->lanes;
-    for (; at + 8 * kBytes <= end; at += 8 * kBytes) {
-      const WideAt* const row = wide(at);
-      any |= row[0].lanes | row[1].lanes | row[2].lanes | row[3].lanes;
-      any |= row[4].lanes | row[5].lanes | row[6].lanes | row[7].lanes;
-    }
-    for (; at + kBytes <= end; at += kBytes) any |= wide(at)->lanes;
+    WideLane any{};
+    add_wide_step(any, end - kWideStep);
+    for (; at + kWideStep < end; at += kWideStep) add_wide_step(any, at);
     return (any[0] | any[1] | any[2] | any[3]) == 0;
+  }
+  HZ_WIDE_INLINE static void write_wide_step(std::uintptr_t at) {
+    WideLaneAt* const lane = static_cast<WideLaneAt*>(pointer(at));
+    lane[0] = lane[1] = lane[2] = lane[3] = lane[4] = lane[5] = lane[6] = lane[7] = WideLane{};
+  }
+  HZ_WIDE_INLINE static void add_wide_step(WideLane& any, std::uintptr_t at) {
+    const WideLaneAt* const lane = static_cast<const WideLaneAt*>(pointer(at));
+    any |= lane[0] | lane[1] | lane[2] | lane[3];
+    any |= lane[4] | lane[5] | lane[6] | lane[7];
   }
 
   HZ_INLINE static Half& half(std::uintptr_t at) { return *static_cast<Half*>(pointer(at)); }
-  HZ_INLINE static Lane& lane(std::uintptr_t at) { return *static_cast<Lane*>(pointer(at)); }
-  static WideAt* wide(std::uintptr_t at) { return static_cast<WideAt*>(pointer(at)); }
 
   static inline constinit OnceWord<unsigned> wide_lanes{0};
 };

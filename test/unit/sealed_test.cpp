@@ -54,10 +54,11 @@ class Sealed : public ::testing::Test {
 };
 
 TEST_F(Sealed, FindsAnyByteBehindABlockAndBelowIt) {
-  for (const hz::Bin bin : {hz::scan_bin(16), hz::scan_bin(48), hz::scan_bin(128), hz::scan_bin(320)}) {
+  for (const hz::Bin bin :
+       {hz::scan_bin(16), hz::scan_bin(48), hz::scan_bin(64), hz::scan_bin(80), hz::scan_bin(320)}) {
     Guard::prepare(span_.address(), bin, false);
     const std::size_t most = hz::bin_size(bin) - Guard::kSealBytes;
-    for (std::size_t size = most < 30 ? 0 : most - 30; size <= most; ++size) {
+    for (std::size_t size = most < Guard::kFence ? 0 : most - Guard::kFence; size <= most; ++size) {
       unsigned char* const block = Block(bin, 1, size);
       EXPECT_EQ(size, Guard::bytes(block, bin));
       std::memset(block, 0xFF, size);

@@ -22,10 +22,12 @@
 // its fence goes to the end of the page, where its run's fence of pages begins (heap/fences.hpp).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
 
+#include "base/lanes.hpp"
 #include "base/slot_bytes.hpp"
 #include "base/zeroes.hpp"
 #include "box/guard/report.hpp"
@@ -262,12 +264,12 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   // Where a block of `size` bytes ends with its fence, rounded up to the middle of a lane.
   static std::uintptr_t reach(const void* slot, std::uintptr_t end, std::size_t size) {
     const std::uintptr_t fenced =
-        align_up(address(slot) + size + kFence - kSealBytes, Zeroes::kLane) + kSealBytes;
+        align_up(address(slot) + size + kFence - kSealBytes, sizeof(Lane)) + kSealBytes;
     return fenced < end ? fenced : end;
   }
   HZ_INLINE static void put_seal(void* slot, std::uintptr_t end, std::uint64_t key_here, std::size_t size) {
     const std::size_t between = end - address(slot) - size;
-    if (between != 0) put_fence(end, between);
+    put_fence(end - between, end, end - address(slot));
     store_seal(end, key_here ^ between * kTwice);
   }
 
@@ -277,8 +279,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   HZ_INLINE static bool is_sealed_itself(const void* slot, Bin bin) {
     const std::uintptr_t end = end_of(slot, bin);
     const std::uint64_t word = seal_at(end) ^ key_of(end), between = static_cast<std::uint16_t>(word);
-    return HZ_LIKELY(word == 0) || (HZ_LIKELY(is_twice(word)) && HZ_LIKELY(between <= end - address(slot)) &&
-                                    HZ_LIKELY(is_fenced(end, between)));
+    return HZ_LIKELY(is_twice(word)) && HZ_LIKELY(between <= end - address(slot)) &&
+           HZ_LIKELY(is_fenced(end - between, end, end - address(slot)));
   }
   // Whether a byte below a block was written: that of a span's first slot belongs to whoever is there.
   HZ_INLINE static bool is_sealed_below(const void* slot) {
@@ -289,36 +291,57 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static constexpr std::uint64_t kTwice = 0x10001;
   static_assert(kMostSlot < (std::size_t{1} << 16));
 
-  // Of `between` bytes before the seal, which are not 0, those that the fence takes.
-  HZ_INLINE static void put_fence(std::uintptr_t end, std::size_t between) {
-    if (between < sizeof(Word)) {
-      const std::uint64_t theirs = kAll >> between * 8;
+  // Of the bytes from where a block ends to its seal those that the fence takes, in a slot with `room` bytes
+  // before the seal. Four lanes, of which what lies before the fence is left out, are quicker than words: how
+  // many bytes there are is nothing that a processor has to guess.
+  HZ_INLINE static void put_fence(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
+    if (HZ_LIKELY(room >= kFence)) {
+      for_lanes(begin, end, [](LaneAt& lane, Lane word, Lane mask) { lane ^= (lane ^ word) & mask; });
+    } else if (end - begin >= sizeof(Word)) {
+      for_words(begin, end, [](std::uintptr_t at, std::uint64_t word) { return store(at, word), true; });
+    } else if (begin != end) {
+      const std::uint64_t theirs = kAll >> (end - begin) * 8;
       store(end - sizeof(Word), (load(end - sizeof(Word)) & theirs) | (fence.get() & ~theirs));
-    } else {
-      for_fence(end, between, [](std::uintptr_t at, std::uint64_t word) { return store(at, word), true; });
     }
   }
-  HZ_INLINE static bool is_fenced(std::uintptr_t end, std::size_t between) {
-    if (between < sizeof(Word)) return (load(end - sizeof(Word)) ^ fence.get()) >> (8 - between) * 8 == 0;
-    return for_fence(end, between, [](std::uintptr_t at, std::uint64_t word) { return load(at) == word; });
+  HZ_INLINE static bool is_fenced(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
+    if (HZ_LIKELY(room >= kFence)) {
+      Lane differs{};
+      for_lanes(begin, end, [&differs](Lane lane, Lane word, Lane mask) { differs |= (lane ^ word) & mask; });
+      return (differs[0] | differs[1]) == 0;
+    }
+    if (end - begin >= sizeof(Word))
+      return for_words(begin, end, [](std::uintptr_t at, std::uint64_t word) { return load(at) == word; });
+    return begin == end || (load(end - sizeof(Word)) ^ fence.get()) >> (8 - (end - begin)) * 8 == 0;
   }
   // What stands in a fence from there on: its bytes go by addresses.
   HZ_INLINE static std::uint64_t fence_at(std::uintptr_t at) {
     return std::rotr(fence.get(), static_cast<int>(at % sizeof(Word) * 8));
   }
+  // Of which one half is before the fence, and one in it.
+  static constexpr auto kMasks = [] {
+    std::array<unsigned char, 2 * kFence> masks{};
+    for (std::size_t i = kFence; i < masks.size(); ++i) masks[i] = 0xff;
+    return masks;
+  }();
+  HZ_INLINE static void for_lanes(std::uintptr_t begin, std::uintptr_t end, auto visit) {
+    const std::uintptr_t at = begin < end - kFence ? begin : end - kFence;
+    const std::uint64_t word = fence_at(at);
+    const unsigned char* const masks = &kMasks[kFence - (begin - at)];
+    for (std::size_t i = 0; i < kFence; i += sizeof(Lane))
+      visit(lane_at(at + i), Lane{word, word}, lane_at(address(masks) + i));
+  }
   // Word by word, the last two of which may share bytes, as long as `visit` says so.
-  HZ_INLINE static bool for_fence(std::uintptr_t end, std::size_t between, auto visit) {
-    const std::uintptr_t begin = end - between;
-    const std::size_t length = between < kFence ? between : kFence;
+  HZ_INLINE static bool for_words(std::uintptr_t begin, std::uintptr_t end, auto visit) {
     const std::uint64_t word = fence_at(begin);
-    for (std::size_t i = 0; i + sizeof(Word) < length; i += sizeof(Word))
-      if (HZ_UNLIKELY(!visit(begin + i, word))) return false;
-    return visit(begin + length - sizeof(Word), between < kFence ? fence.get() : word);
+    for (std::uintptr_t at = begin; at + sizeof(Word) < end; at += sizeof(Word))
+      if (HZ_UNLIKELY(!visit(at, word))) return false;
+    return visit(end - sizeof(Word), fence.get());
   }
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
   // A slot is whole lanes; the second half of the last one is the seal.
-  static_assert(kMinAlign % Zeroes::kLane == 0 && kSealBytes == Zeroes::kHalf);
+  static_assert(kMinAlign % sizeof(Lane) == 0 && kSealBytes * 2 == sizeof(Lane));
 
   static bool is_untouched(const void* slot, Bin bin) {
     const std::uintptr_t end = end_of(slot, bin);
