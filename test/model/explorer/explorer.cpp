@@ -154,6 +154,7 @@ struct Access {
 std::map<std::uintptr_t, Access> accesses;
 std::set<std::uintptr_t> shared;
 bool shared_grew;
+bool refuses_barriers;
 
 alignas(1 << 20) char* arena;
 
@@ -398,6 +399,7 @@ void run_once(const Scenario& s) {
   steps = all_accesses = preemptions = old_reads = 0;
   at = 0;
   running = kNobody;
+  refuses_barriers = false;
   Execution execution;
   s.run(execution);
   for (auto& thread : threads) {
@@ -514,6 +516,7 @@ unsigned self() { return running == kNobody ? 0 : running; }
 void others_may_run() {
   if (running != kNobody) switch_to(pick(false));
 }
+void refuse_barriers() { refuses_barriers = true; }
 void may_be_cut_off() { me().may_be_cut = true; }
 void go_on_in_a_child() {
   for (auto& thread : threads) {
@@ -730,6 +733,7 @@ void wait_at_most(const std::uint32_t*, std::uint32_t, unsigned) { give_way(); }
 
 // All see what the caller has written, and the caller what all have.
 bool barrier_on_all_threads() {
+  if (refuses_barriers) return false;
   if (running == kNobody) return true;
   for (auto& thread : threads) me().known.join(thread->known);
   for (unsigned i = 0; i < threads.size(); ++i) {

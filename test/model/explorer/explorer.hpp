@@ -55,6 +55,8 @@ bool is_running();
 void others_may_run();
 // From here on the calling thread may end before any of its steps, as one that a fork left behind.
 void may_be_cut_off();
+// In this execution no barrier on all threads is to be had.
+void refuse_barriers();
 // The calling thread is in the child of a fork from here on: the others end wherever they are.
 void go_on_in_a_child();
 

@@ -37,7 +37,7 @@ __attribute__((weak)) void HeapProfile::in_child() {}
 __attribute__((weak)) void GuardedPool::in_child() {}
 
 namespace os {
-bool arm_exit_hook(unsigned, void*) { return true; }
+__attribute__((weak)) bool arm_exit_hook(unsigned, void*) { return true; }
 void set_fork_hooks(void (*)(), void (*)(), void (*)()) {}
 }  // namespace os
 

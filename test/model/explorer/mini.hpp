@@ -21,11 +21,9 @@ struct NoExchange : hz::WithoutOwners {
   static void give_empty(void*) {}
 };
 
-template <class Of, class AFront, class AnExchange = NoExchange>
-struct Mini {
-  using Front = AFront;
-  using Exchange = AnExchange;
-  static constexpr const char* kName = "mini";
+// A guard and a route, which scenarios may have of their own.
+template <class Of>
+struct Parts {
   struct Guard {
     static constexpr std::size_t kSealBytes = 0;
     static bool intact(const Nothing&, const void*) { return true; }
@@ -36,6 +34,15 @@ struct Mini {
     static void join(Nothing&, unsigned) {}
     static void bind(Nothing&, std::uintptr_t, std::size_t, hz::Bin, unsigned) {}
   };
+};
+
+template <class Of, class AFront, class AnExchange = NoExchange>
+struct Mini {
+  using Front = AFront;
+  using Exchange = AnExchange;
+  static constexpr const char* kName = "mini";
+  using Guard = typename Parts<Of>::Guard;
+  using Route = typename Parts<Of>::Route;
   struct Background {};
   struct Policy {
     static void begin_process() {}
@@ -112,7 +119,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     SharedWord<typename F::PerThread*> supply{nullptr};
     Thread* heap = nullptr;
     std::uint8_t inside = 0, unhooked = 0, unhooked_streams = 0;
-    bool forking = false;
+    bool forking = false, walking = false;
   };
   struct Shelves {
     typename E::Global exchange;
@@ -176,6 +183,8 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     local.supply.set(quota != nullptr ? &quota->front : &t.front);
   }
   static Thread& unless_counting(Thread& t) { return t; }
+  static Thread& fast() { return *tls().fast.load(std::memory_order_relaxed); }
+  static typename F::PerThread& supply() { return *tls().supply.get(); }
   static bool is_own_work() { return tls().forking; }
   struct Hold : os::Guarded {
     explicit Hold(os::Lock& lock) : Guarded(tls().forking ? nullptr : &lock) {}

@@ -57,6 +57,11 @@ mutant("list-batch-of-one", LIST, "list.batches", ("first->count = chain.count;"
 mutant("list-batch-unlinked", LIST, "list.batches",
        ("reinterpret_cast<Batch*>(last)->next_batch = rest;", "static_cast<void>(rest);"))
 
+# --- a free whose thread is hidden for a moment
+HEAP = "heap/heap.hpp"
+mutant("free-looks-twice", HEAP, "free.hidden",
+       ("    if constexpr (kSealed) return free_slow(block);\n    const Tag tag", "    const Tag tag"))
+
 # --- the lock and the turn
 LOCK = "os/lock.hpp"
 weaker("lock-relaxed", LOCK, "lock.sleeps", "if (HZ_UNLIKELY(!word_.compare_exchange_strong(expected, kHeld, ", "acquire")
@@ -355,7 +360,7 @@ mutant("region-works-on-without-lock", REGIONS, "regions.purge",
 
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
            "heaps": "bias", "revoke": "revocation", "purger": "revocation", "lives": "lives", "fork": "lives", "guarded": "guarded", "quotas": "quotas",
-           "spans": "spans", "regions": "regions"}
+           "spans": "spans", "regions": "regions", "free": "frees"}
 
 
 # A lock that is held from here on.
