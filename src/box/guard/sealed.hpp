@@ -292,12 +292,14 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static_assert(kMostSlot < (std::size_t{1} << 16));
 
   // Of the bytes from where a block ends to its seal those that the fence takes, in a slot with `room` bytes
-  // before the seal. Four lanes, of which what lies before the fence is left out, are quicker than words: how
-  // many bytes there are is nothing that a processor has to guess.
+  // before the seal. By lanes, of which what lies before the fence is left out: one of them in a slot of up
+  // to 128 bytes, whose class is next to no other by more than that, four in larger ones. So how many bytes
+  // there are is nothing that a processor has to guess. Where that does not fit, by words.
   HZ_INLINE static void put_fence(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
-    if (HZ_LIKELY(room >= kFence)) {
-      for_lanes(begin, end, [](LaneAt& lane, Lane word, Lane mask) { lane ^= (lane ^ word) & mask; });
-    } else if (end - begin >= sizeof(Word)) {
+    const auto put = [](LaneAt& lane, Lane word, Lane mask) { lane ^= (lane ^ word) & mask; };
+    if (is_in_one_lane(begin, end, room)) return for_lanes<1>(begin, end, put);
+    if (HZ_LIKELY(room >= kFence)) return for_lanes<kFence / sizeof(Lane)>(begin, end, put);
+    if (end - begin >= sizeof(Word)) {
       for_words(begin, end, [](std::uintptr_t at, std::uint64_t word) { return store(at, word), true; });
     } else if (begin != end) {
       const std::uint64_t theirs = kAll >> (end - begin) * 8;
@@ -305,14 +307,22 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     }
   }
   HZ_INLINE static bool is_fenced(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
-    if (HZ_LIKELY(room >= kFence)) {
-      Lane differs{};
-      for_lanes(begin, end, [&differs](Lane lane, Lane word, Lane mask) { differs |= (lane ^ word) & mask; });
-      return (differs[0] | differs[1]) == 0;
-    }
-    if (end - begin >= sizeof(Word))
+    Lane differs{};
+    const auto look = [&differs](Lane lane, Lane word, Lane mask) { differs |= (lane ^ word) & mask; };
+    if (is_in_one_lane(begin, end, room)) {
+      for_lanes<1>(begin, end, look);
+    } else if (HZ_LIKELY(room >= kFence)) {
+      for_lanes<kFence / sizeof(Lane)>(begin, end, look);
+    } else if (end - begin >= sizeof(Word)) {
       return for_words(begin, end, [](std::uintptr_t at, std::uint64_t word) { return load(at) == word; });
-    return begin == end || (load(end - sizeof(Word)) ^ fence.get()) >> (8 - (end - begin)) * 8 == 0;
+    } else {
+      return begin == end || (load(end - sizeof(Word)) ^ fence.get()) >> (8 - (end - begin)) * 8 == 0;
+    }
+    return (differs[0] | differs[1]) == 0;
+  }
+  HZ_INLINE static bool is_in_one_lane(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
+    constexpr std::size_t kMost = 128 - kSealBytes;
+    return HZ_LIKELY(room - sizeof(Lane) <= kMost - sizeof(Lane)) && HZ_LIKELY(end - begin <= sizeof(Lane));
   }
   // What stands in a fence from there on: its bytes go by addresses.
   HZ_INLINE static std::uint64_t fence_at(std::uintptr_t at) {
@@ -324,11 +334,15 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     for (std::size_t i = kFence; i < masks.size(); ++i) masks[i] = 0xff;
     return masks;
   }();
+  // Lanes from the fence on, or the last ones before the seal; one lane is only asked for what fits into the
+  // last.
+  template <std::size_t kLanes>
   HZ_INLINE static void for_lanes(std::uintptr_t begin, std::uintptr_t end, auto visit) {
-    const std::uintptr_t at = begin < end - kFence ? begin : end - kFence;
-    const std::uint64_t word = fence_at(at);
+    constexpr std::size_t kBytes = kLanes * sizeof(Lane);
+    const std::uintptr_t at = kBytes == kFence && begin < end - kBytes ? begin : end - kBytes;
+    const std::uint64_t word = kBytes == kFence ? fence_at(at) : fence.get();
     const unsigned char* const masks = &kMasks[kFence - (begin - at)];
-    for (std::size_t i = 0; i < kFence; i += sizeof(Lane))
+    for (std::size_t i = 0; i < kBytes; i += sizeof(Lane))
       visit(lane_at(at + i), Lane{word, word}, lane_at(address(masks) + i));
   }
   // Word by word, the last two of which may share bytes, as long as `visit` says so.
