@@ -183,6 +183,10 @@ function(hz_add_line name struct header)
   set(options ${HZ_COMPILE_OPTIONS_${name}})
   file(GLOB direct_sources CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/direct*.cpp")
   hz_add_line_objects(${target}-core-objects "${options}" ${struct} ${header} ${direct_sources})
+  # For users they stay apart: a linker takes what a program asks for.
+  if(HZ_DEBUG)
+    set_target_properties(${target}-core-objects PROPERTIES UNITY_BUILD ON)
+  endif()
   hz_add_common_objects(${name} "${options}" common)
   set(core $<TARGET_OBJECTS:${target}-core-objects> $<TARGET_OBJECTS:${common}>)
 

@@ -49,6 +49,7 @@ class Lane:
     brief_lines: tuple[str, ...] = ()  # of which what repeats itself does so as seldom as in `hz test`
     without: str = ""  # tests left out, a regular expression
     only: tuple[str, ...] = ()  # the lines that are built; none: all
+    fuzz_seconds: int = 0  # for which libFuzzer looks for more than the corpora have, by each target; clang's alone
     without_direct: bool = False  # nothing that runs by the direct API is built
     emulates: str = ""  # the processor that it is built for, if not this one
     prepares: str = ""  # what the launcher gets ready before; it says what is in the way
@@ -63,6 +64,7 @@ class Lane:
             f"-DHZ_TEST_LONG_LINES={';'.join(self.long_lines)}",
             f"-DHZ_TEST_BRIEF_LINES={';'.join(self.brief_lines)}",
             f"-DHZ_LINES_ENABLED={';'.join(self.only)}",
+            f"-DHZ_FUZZ_SECONDS={self.fuzz_seconds}",
             f"-DHZ_TEST_WITHOUT_DIRECT={'ON' if self.without_direct else 'OFF'}",
             f"-DHZ_JEMALLOC={'ON' if self.looks_at_jemalloc() else 'OFF'}",
         ]
@@ -160,7 +162,11 @@ FULL = (
     ),
     Lane(
         "release-clang",
-        folders=("unit", "contract", "surface", "death", "golden", "hostile", "jemalloc", "package", "returns", "life"),
+        folders=(
+            *("unit", "contract", "surface", "death", "fuzz", "golden", "hostile", "jemalloc", "package", "returns"),
+            "life",
+        ),
+        fuzz_seconds=30,
         only=("hakozuna", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "secure"),  # hz3 and hz8 have boxes of these
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
@@ -542,7 +548,9 @@ def endure() -> int:
     ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
     lane = Lane("release")
     check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe|lab"])
-    check_lane(ledger, Lane("release-clang", folders=("fuzz",), only=("hakozuna",)), ["-L", "fuzz"])
+    seconds = int(os.environ.get("HZ_TEST_SECONDS", "3600"))
+    fuzz = Lane("release-clang", folders=("fuzz",), only=("hakozuna",), fuzz_seconds=seconds)
+    check_lane(ledger, fuzz, ["-L", "fuzz"])
     preload = ROOT / "test" / "preload"
     for line in lines():
         library = str(BUILDS / lane.preset / f"libhakozuna-{line}.so")

@@ -149,10 +149,8 @@ void tell_limit(const Options& o, Text& text) {
 
 // Bytes between samples, or whether.
 bool set_heap_profile(Options& o, std::string_view value) {
-  const bool understood = value == "0" || parse_size(value, 1, kMostInterval, o.heap_profile);
-  if (!understood) return false;
-  if (value == "0") o.heap_profile = 0;
-  if (value == "1") o.heap_profile = kInterval;
+  if (!parse_size(value, 0, kMostInterval, o.heap_profile)) return false;
+  if (o.heap_profile == 1) o.heap_profile = kInterval;
   return o.heap_profile_said = true;
 }
 bool set_guard_sample(Options& o, std::string_view value) {

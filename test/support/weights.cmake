@@ -9,7 +9,9 @@ include_guard(DIRECTORY)
 set(HZ_TEST_COSTS
   "^(lab\\.pytest|preload\\..*\\.cpython)" 60
   "^launcher\\.(first_use|programs|run)" 30
-  "^package\\.(conan|crate|deb|macos|wheel)$" 15
+  "^package\\.macos$" 60
+  "^fuzz\\.search" 30
+  "^package\\.(conan|crate|deb|wheel)$" 15
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
   "^package\\.reproducible$" 10

@@ -357,6 +357,7 @@ TEST_F(OptionsTest, ThePageSaysWhichCanBeSetLater) {
 TEST_F(OptionsTest, TheHeapProfileHasAnIntervalOrIsOff) {
   EXPECT_EQ(0u, Read().heap_profile);
   EXPECT_EQ(512 * hz::kKiB, Read("HZ_PROFILE_HEAP", "1").heap_profile);
+  EXPECT_EQ(512 * hz::kKiB, Read("HZ_PROFILE_HEAP", "01").heap_profile);
   EXPECT_EQ(64 * hz::kKiB, Read("HZ_PROFILE_HEAP", "64K").heap_profile);
   EXPECT_EQ(hz::kGiB, Read("HZ_PROFILE_HEAP", "1G").heap_profile);
   EXPECT_EQ(2u, Read("HZ_PROFILE_HEAP", "2").heap_profile);
