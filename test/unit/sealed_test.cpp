@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "unit/region.hpp"
 
@@ -168,6 +170,30 @@ TEST_F(Sealed, ABlockMayChangeItsSizeWhereItLies) {
   }
   FreeMuch(block, bin);
   for (std::size_t i = 0; i < 1016; ++i) ASSERT_EQ(0, block[i]) << i;
+}
+
+// A block that grows where it lies is another thread's to write to all the while.
+TEST_F(Sealed, WhatIsWrittenToABlockThatChangesItsSizeStays) {
+  for (const hz::Bin bin : {hz::scan_bin(112), hz::scan_bin(320)}) {
+    Guard::prepare(span_.address(), bin, false);
+    const std::size_t most = hz::bin_size(bin) - Guard::kSealBytes, least = most - 12;
+    unsigned char* const block = Block(bin, 1, least);
+    std::atomic<bool> done{false};
+    std::thread resizes([&] {
+      for (std::size_t size = least; !done; size = size == most ? least : size + 1)
+        Guard::seal_again(block, bin, size);
+    });
+    volatile unsigned char& last = block[least - 1];
+    unsigned lost = 0;
+    for (unsigned i = 0; i < 200'000; ++i) {
+      last = static_cast<unsigned char>(i);
+      for (int pause = 0; pause < 20; ++pause) lost += last != static_cast<unsigned char>(i) ? 1 : 0;
+    }
+    done = true;
+    resizes.join();
+    EXPECT_EQ(0u, lost);
+    EXPECT_EQ(Fault::kNone, Look(bin));
+  }
 }
 
 TEST_F(Sealed, NoSlotIsHandedOutTwiceOrFreedByTwo) {

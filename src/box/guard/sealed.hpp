@@ -109,7 +109,11 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     std::uintptr_t to = reach(slot, end, before);
     if (address(slot) + size > to) to = address(slot) + size;
     std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
-    seal(slot, bin, size);
+    // Byte by byte, for who has the block may write to its others meanwhile.
+    const std::size_t between = end - address(slot) - size;
+    write_fence(address(slot) + size, between < kFence ? between : kFence);
+    store_seal(end, key_of(end) ^ between * kTwice);
+    make_live(at(slot, bin));
   }
   // Of a live block: what was asked for. Never more than the slot has, whoever writes to the seal meanwhile.
   HZ_INLINE static std::size_t bytes(const void* slot, Bin bin) {
@@ -190,8 +194,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   // A block of `size` bytes begins there, and its last page has been had.
   static void seal_run(void* block, std::size_t size, bool fence_below) {
     __atomic_store_n(size_of(block), size * 2 + (fence_below ? 1 : 0), __ATOMIC_RELAXED);
-    for (std::uintptr_t at = address(block) + size; at % os::page_bytes() != 0; ++at)
-      byte(at) = static_cast<unsigned char>(fence_at(at));
+    const std::uintptr_t end = address(block) + size;
+    write_fence(end, align_up(end, os::page_bytes()) - end);
   }
   // The same of a block that becomes smaller and keeps its place.
   static void seal_run_again(void* block, std::size_t size) {
@@ -291,10 +295,10 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static constexpr std::uint64_t kTwice = 0x10001;
   static_assert(kMostSlot < (std::size_t{1} << 16));
 
-  // Of the bytes from where a block ends to its seal those that the fence takes, in a slot with `room` bytes
-  // before the seal. By lanes, of which what lies before the fence is left out: one of them in a slot of up
-  // to 128 bytes, whose class is next to no other by more than that, four in larger ones. So how many bytes
-  // there are is nothing that a processor has to guess. Where that does not fit, by words.
+  // Of a slot that nobody has yet, with `room` bytes before the seal: of those from where the block will end
+  // those that the fence takes. By lanes, of which what lies before the fence is left out: one of them in a
+  // slot of up to 128 bytes, whose class is next to no other by more than that, four in larger ones. So how
+  // many bytes there are is nothing that a processor has to guess. Where that does not fit, by words.
   HZ_INLINE static void put_fence(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
     const auto put = [](LaneAt& lane, Lane word, Lane mask) { lane ^= (lane ^ word) & mask; };
     if (is_in_one_lane(begin, end, room)) return for_lanes<1>(begin, end, put);
@@ -327,6 +331,10 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   // What stands in a fence from there on: its bytes go by addresses.
   HZ_INLINE static std::uint64_t fence_at(std::uintptr_t at) {
     return std::rotr(fence.get(), static_cast<int>(at % sizeof(Word) * 8));
+  }
+  static void write_fence(std::uintptr_t begin, std::size_t bytes) {
+    for (std::uintptr_t at = begin; at < begin + bytes; ++at)
+      byte(at) = static_cast<unsigned char>(fence_at(at));
   }
   // Of which one half is before the fence, and one in it.
   static constexpr auto kMasks = [] {
