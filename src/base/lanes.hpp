@@ -14,9 +14,15 @@ namespace hz {
 
 using Lane = std::uint64_t __attribute__((vector_size(16)));
 using WideLane = std::uint64_t __attribute__((vector_size(32)));
-using LaneAt = Lane __attribute__((aligned(1), may_alias));
-using WideLaneAt = WideLane __attribute__((aligned(1), may_alias));
+// Packed, which every compiler takes for any alignment; of a type with less alignment clang forgets that.
+struct __attribute__((packed, may_alias)) LaneAt {
+  Lane value;
+};
+struct __attribute__((packed, may_alias)) WideLaneAt {
+  WideLane value;
+};
 
-HZ_INLINE LaneAt& lane_at(std::uintptr_t at) { return *static_cast<LaneAt*>(pointer(at)); }
+HZ_INLINE LaneAt* lanes_at(std::uintptr_t at) { return static_cast<LaneAt*>(pointer(at)); }
+HZ_INLINE WideLaneAt* wide_lanes_at(std::uintptr_t at) { return static_cast<WideLaneAt*>(pointer(at)); }
 
 }  // namespace hz

@@ -49,21 +49,21 @@ struct Zeroes {
   static bool is_wide() { return wide_lanes.get() != 0; }
 
   HZ_INLINE static void write_step(std::uintptr_t at) {
-    LaneAt* const lane = &lane_at(at);
-    lane[0] = lane[1] = lane[2] = lane[3] = Lane{};
+    LaneAt* const lane = lanes_at(at);
+    lane[0].value = lane[1].value = lane[2].value = lane[3].value = Lane{};
   }
   HZ_INLINE static Lane of_step(std::uintptr_t at) {
-    const LaneAt* const lane = &lane_at(at);
-    return lane[0] | lane[1] | lane[2] | lane[3];
+    const LaneAt* const lane = lanes_at(at);
+    return lane[0].value | lane[1].value | lane[2].value | lane[3].value;
   }
   // Less than a step.
   HZ_INLINE static void write_little(std::uintptr_t at, std::uintptr_t end) {
-    for (; at + sizeof(Lane) <= end; at += sizeof(Lane)) lane_at(at) = Lane{};
+    for (; at + sizeof(Lane) <= end; at += sizeof(Lane)) lanes_at(at)->value = Lane{};
     half(end - sizeof(Half)) = 0;
   }
   HZ_INLINE static bool are_little(std::uintptr_t at, std::uintptr_t end) {
     Lane any = {half(end - sizeof(Half)), 0};
-    for (; at + sizeof(Lane) <= end; at += sizeof(Lane)) any |= lane_at(at);
+    for (; at + sizeof(Lane) <= end; at += sizeof(Lane)) any |= lanes_at(at)->value;
     return (any[0] | any[1]) == 0;
   }
 
@@ -78,13 +78,14 @@ struct Zeroes {
     return (any[0] | any[1] | any[2] | any[3]) == 0;
   }
   HZ_WIDE_INLINE static void write_wide_step(std::uintptr_t at) {
-    WideLaneAt* const lane = static_cast<WideLaneAt*>(pointer(at));
-    lane[0] = lane[1] = lane[2] = lane[3] = lane[4] = lane[5] = lane[6] = lane[7] = WideLane{};
+    WideLaneAt* const lane = wide_lanes_at(at);
+    lane[0].value = lane[1].value = lane[2].value = lane[3].value = WideLane{};
+    lane[4].value = lane[5].value = lane[6].value = lane[7].value = WideLane{};
   }
   HZ_WIDE_INLINE static void add_wide_step(WideLane& any, std::uintptr_t at) {
-    const WideLaneAt* const lane = static_cast<const WideLaneAt*>(pointer(at));
-    any |= lane[0] | lane[1] | lane[2] | lane[3];
-    any |= lane[4] | lane[5] | lane[6] | lane[7];
+    const WideLaneAt* const lane = wide_lanes_at(at);
+    any |= lane[0].value | lane[1].value | lane[2].value | lane[3].value;
+    any |= lane[4].value | lane[5].value | lane[6].value | lane[7].value;
   }
 
   HZ_INLINE static Half& half(std::uintptr_t at) { return *static_cast<Half*>(pointer(at)); }

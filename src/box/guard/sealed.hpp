@@ -300,7 +300,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   // slot of up to 128 bytes, whose class is next to no other by more than that, four in larger ones. So how
   // many bytes there are is nothing that a processor has to guess. Where that does not fit, by words.
   HZ_INLINE static void put_fence(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
-    const auto put = [](LaneAt& lane, Lane word, Lane mask) { lane ^= (lane ^ word) & mask; };
+    const auto put = [](LaneAt& lane, Lane word, Lane mask) { lane.value ^= (lane.value ^ word) & mask; };
     if (is_in_one_lane(begin, end, room)) return for_lanes<1>(begin, end, put);
     if (HZ_LIKELY(room >= kFence)) return for_lanes<kFence / sizeof(Lane)>(begin, end, put);
     if (end - begin >= sizeof(Word)) {
@@ -312,7 +312,9 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   }
   HZ_INLINE static bool is_fenced(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
     Lane differs{};
-    const auto look = [&differs](Lane lane, Lane word, Lane mask) { differs |= (lane ^ word) & mask; };
+    const auto look = [&differs](const LaneAt& lane, Lane word, Lane mask) {
+      differs |= (lane.value ^ word) & mask;
+    };
     if (is_in_one_lane(begin, end, room)) {
       for_lanes<1>(begin, end, look);
     } else if (HZ_LIKELY(room >= kFence)) {
@@ -351,7 +353,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     const std::uint64_t word = kBytes == kFence ? fence_at(at) : fence.get();
     const unsigned char* const masks = &kMasks[kFence - (begin - at)];
     for (std::size_t i = 0; i < kBytes; i += sizeof(Lane))
-      visit(lane_at(at + i), Lane{word, word}, lane_at(address(masks) + i));
+      visit(*lanes_at(at + i), Lane{word, word}, lanes_at(address(masks) + i)->value);
   }
   // Word by word, the last two of which may share bytes, as long as `visit` says so.
   HZ_INLINE static bool for_words(std::uintptr_t begin, std::uintptr_t end, auto visit) {
