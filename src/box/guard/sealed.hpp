@@ -109,7 +109,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     std::uintptr_t to = reach(slot, end, before);
     if (address(slot) + size > to) to = address(slot) + size;
     std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
-    // Byte by byte, for who has the block may write to its others meanwhile.
+    // No lanes, which would write bytes of the block, too: another thread may do so meanwhile.
     const std::size_t between = end - address(slot) - size;
     write_fence(address(slot) + size, between < kFence ? between : kFence);
     store_seal(end, key_of(end) ^ between * kTwice);
@@ -334,9 +334,13 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   HZ_INLINE static std::uint64_t fence_at(std::uintptr_t at) {
     return std::rotr(fence.get(), static_cast<int>(at % sizeof(Word) * 8));
   }
+  // These bytes and no other.
   static void write_fence(std::uintptr_t begin, std::size_t bytes) {
-    for (std::uintptr_t at = begin; at < begin + bytes; ++at)
-      byte(at) = static_cast<unsigned char>(fence_at(at));
+    const std::uintptr_t end = begin + bytes;
+    std::uintptr_t at = begin;
+    for (const std::uint64_t word = fence_at(at); at + sizeof(Word) <= end; at += sizeof(Word))
+      store(at, word);
+    for (; at < end; ++at) byte(at) = static_cast<unsigned char>(fence_at(at));
   }
   // Of which one half is before the fence, and one in it.
   static constexpr auto kMasks = [] {
