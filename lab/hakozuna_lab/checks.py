@@ -166,7 +166,6 @@ FULL = (
             *("unit", "contract", "surface", "death", "fuzz", "golden", "hostile", "jemalloc", "package", "returns"),
             "life",
         ),
-        fuzz_seconds=30,
         only=("hakozuna", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "secure"),  # hz3 and hz8 have boxes of these
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
