@@ -99,6 +99,10 @@ class RunTableTest : public ::testing::Test {
       ASSERT_EQ(length, table_->rows[row].length) << "not merged at " << row;
       ASSERT_EQ(length, table_->rows[row + length - 1].length);
       ASSERT_EQ(dirty, table_->rows[row].dirty);
+      if (dirty != 0) {
+        for (std::uint32_t i = row; i < row + table_->rows[row].head; ++i)
+          ASSERT_EQ(Colour::kClean, rows_[i]) << i << " of " << row;
+      }
       (dirty != 0 ? dirty_runs : clean_runs).insert(row);
       row += length;
     }
@@ -190,6 +194,25 @@ TEST_F(RunTableTest, RandomAgainstTheModel) {
     ExpectAgreement();
     EXPECT_EQ(top_ - kFirst, table_->rows[kFirst].length) << "all of it is one run again";
   }
+}
+
+// Or each step would walk over what all before it have purged.
+TEST_F(RunTableTest, APurgeInStepsKnowsWhereItWas) {
+  constexpr std::uint32_t kLength = 2000, kStep = 10;
+  const std::uint32_t first = Acquire(kLength, 1, 0);
+  ASSERT_NE(0u, Acquire(1, 1, 0));  // what lies behind is not free
+  Release(first, true);
+  for (std::uint32_t purged = 0; purged < kLength; purged += kStep) {
+    EXPECT_EQ(first, table_->oldest_dirty());
+    EXPECT_EQ(purged, table_->rows[first].head);
+    const std::uint32_t row = table_->cut_dirty(first, kStep);
+    EXPECT_EQ(first + purged, row);
+    EXPECT_EQ(kStep, table_->use(row, kStep));
+    table_->give(row, kStep, 0);
+    Paint(row, kStep, Colour::kClean);
+    ExpectAgreement();
+  }
+  EXPECT_EQ(0u, table_->oldest_dirty());
 }
 
 TEST_F(RunTableTest, TheOldestOfTheLongestIsPurgedFirst) {

@@ -14,8 +14,10 @@ struct RunTable {
   enum class State : std::uint8_t { kNone = 0, kUsed, kFree };
 
   struct Row {
-    std::uint32_t length;          // first row of every run, last row of free ones
-    std::uint32_t head;            // rows of runs in use (the first kLabelledRows): the first one
+    std::uint32_t length;  // first row of every run, last row of free ones
+    // Rows of runs in use (the first kLabelledRows): the first one. First row of free runs that are dirty in
+    // part: so many of its first rows are clean, at least, and need no second look.
+    std::uint32_t head;
     std::uint32_t next, previous;  // first row of free runs; of held ones: a ring of those of one holder
     std::uint32_t dirty;  // first row of free runs: how many granules are; of runs in use: its holder
     State state;          // first and last row of every run
@@ -129,13 +131,13 @@ struct RunTable {
       rows[i].is_dirty = dirty != 0;
       rows[i].boundary = false;
     }
-    return merge(row, length, dirty);
+    return merge(row, length, dirty, 0);
   }
 
   // A run that was found and is not used after all becomes one with what it was split from.
   void leave(std::uint32_t row) {
     remove(row);
-    merge(row, rows[row].length, rows[row].dirty);
+    merge(row, rows[row].length, rows[row].dirty, rows[row].head);
   }
 
   // Of the first `length` rows of a free run, how many are dirty.
@@ -144,7 +146,7 @@ struct RunTable {
     if (dirty == 0 || length == rows[row].length) return dirty;
     if (dirty == rows[row].length) return length;
     std::size_t count = 0;
-    for (std::size_t i = row; i < row + length; ++i) count += rows[i].is_dirty ? 1U : 0U;
+    for (std::size_t i = row + rows[row].head; i < row + length; ++i) count += rows[i].is_dirty ? 1U : 0U;
     return count;
   }
 
@@ -170,7 +172,7 @@ struct RunTable {
   // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first
   // row.
   std::uint32_t cut_dirty(std::uint32_t row, std::size_t most) {
-    std::size_t clean = 0;
+    std::size_t clean = rows[row].head;
     if (rows[row].dirty != rows[row].length) {
       while (!rows[row + clean].is_dirty) ++clean;
     }
@@ -180,22 +182,26 @@ struct RunTable {
   }
 
  private:
-  std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty) {
+  // Of a run that is dirty its first `known` rows are clean.
+  std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty, std::size_t known) {
     rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
+    std::size_t clean = dirty == 0 ? length : known;
     const std::size_t after = row + length;
     if (rows[after].state == State::kFree) {
       remove(static_cast<std::uint32_t>(after));
+      if (dirty == 0) clean += rows[after].head;
       dirty += rows[after].dirty;
       length += rows[after].length;
     }
     if (rows[row - 1].state == State::kFree) {
       const std::uint32_t before = row - rows[row - 1].length;
       remove(before);
+      clean = rows[before].dirty == 0 ? rows[before].length + clean : rows[before].head;
       dirty += rows[before].dirty;
       length += rows[before].length;
       row = before;
     }
-    insert(row, length, dirty);
+    insert(row, length, dirty, clean);
     check(row);
     return row;
   }
@@ -210,10 +216,12 @@ struct RunTable {
     }
   }
 
-  void insert(std::uint32_t row, std::size_t length, std::size_t dirty) {
+  // `clean` of its first rows are so.
+  void insert(std::uint32_t row, std::size_t length, std::size_t dirty, std::size_t clean) {
     rows[row].state = rows[row + length - 1].state = State::kFree;
     rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
     rows[row].dirty = static_cast<std::uint32_t>(dirty);
+    rows[row].head = dirty != 0 ? static_cast<std::uint32_t>(clean) : 0;
     List& list = list_for(row);
     rows[row].previous = 0;
     rows[row].next = list.first;
@@ -237,9 +245,10 @@ struct RunTable {
     const std::size_t whole = rows[row].length;
     const std::size_t dirty = rows[row].dirty;
     const std::size_t dirty_before = dirty_of(row, length);
+    const std::size_t clean = rows[row].head;
     const auto second = row + static_cast<std::uint32_t>(length);
-    insert(second, whole - length, dirty - dirty_before);
-    insert(row, length, dirty_before);
+    insert(second, whole - length, dirty - dirty_before, clean > length ? clean - length : 0);
+    insert(row, length, dirty_before, clean);
     return second;
   }
 };
