@@ -170,6 +170,7 @@ FULL = (
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
         without=rf"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}|^jemalloc\.(jemalloc|redis)",
+        fuzz_seconds=30,
     ),
     Lane(
         "arm64",

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kMost = 8U << 20, kHead = 4096;
 constexpr unsigned kBlocks = 16, kMostSteps = 2000;
+constexpr unsigned kMostTrims = 16;  // each looks at all addresses ever used: here terabytes
 
 struct Block {
   unsigned char* at = nullptr;
@@ -116,11 +117,17 @@ class Worker {
         if (block.at != nullptr) check(block);
         return;
       case 12: expand(block); return;
-      case 13: return what % kBlocks == 0 ? void(hz_trim(input_.byte() * std::size_t{4096})) : free(block);
+      case 13: return what % kBlocks == 0 ? trim() : free(block);
       default: return free(block);
     }
   }
 
+  void trim() {
+    const std::size_t pad = input_.byte() * std::size_t{4096};
+    if (trims_ == kMostTrims) return;
+    ++trims_;
+    hz_trim(pad);
+  }
   void allocate(Block& block) {
     free(block);
     const std::size_t n = size();
@@ -205,6 +212,7 @@ class Worker {
   Input input_;
   std::array<Block, kBlocks> blocks_{};
   hz_heap_t* heap_ = nullptr;
+  unsigned trims_ = 0;
 };
 
 }  // namespace
