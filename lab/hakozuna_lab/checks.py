@@ -18,6 +18,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from hakozuna_lab.suites import SUITES
 BUILDS = ROOT / "build"
 LOG = BUILDS / "hz.log"
 CORES = len(os.sched_getaffinity(0))
+IDLE = ("chrt", "--idle", "0")  # what it starts has the processors while nothing else wants them
 SLOWEST = 10
 MOST_HOURS = 1000
 
@@ -294,7 +296,7 @@ def cached(preset: str, name: str) -> str:
     return found[1] if found else ""
 
 
-def build(lane: Lane) -> list[str] | None:
+def build(lane: Lane, beside_tests: bool = False) -> list[str] | None:
     folder = BUILDS / lane.preset
     # A tree that was moved or copied takes a cache along that names the old place.
     home = cached(lane.preset, "CMAKE_HOME_DIRECTORY")
@@ -303,7 +305,8 @@ def build(lane: Lane) -> list[str] | None:
     generator = ["-G", cached(lane.preset, "CMAKE_GENERATOR") or "Ninja"]
     LOG.write_bytes(b"")
     configure = ["cmake", "--preset", lane.preset, *generator, *lane.options()]
-    built = logged(configure) and logged(["cmake", "--build", str(folder), "--parallel", str(CORES)])
+    compile_all = ["cmake", "--build", str(folder), "--parallel", str(CORES)]
+    built = logged(configure) and logged([*IDLE, *compile_all] if beside_tests else compile_all)
     return None if built else ["the build"]
 
 
@@ -399,17 +402,44 @@ def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] 
     return failures(cases) or ["ctest"]
 
 
-def check_lane(ledger: Ledger, lane: Lane, arguments: Sequence[str], quick: bool = False) -> None:
+@dataclass(frozen=True)
+class Built:
+    obstacle: str  # why it cannot be on this machine
+    failed: list[str] | None
+    seconds: float
+
+
+def make(lane: Lane, beside_tests: bool = False) -> Built:
+    began = time.monotonic()
+    obstacle = ""
     if lane.emulates:
         native = lane.emulates == platform.machine()
         obstacle = "it is this machine's own processor" if native else launcher("emulate", lane.emulates)
-        if obstacle:
-            ledger.skip(lane.preset, obstacle)
-            return
-    if lane.prepares and (obstacle := launcher(lane.prepares)):
-        ledger.skip(lane.preset, obstacle)
+    if lane.prepares and not obstacle:
+        obstacle = launcher(lane.prepares)
+    failed = None if obstacle else build(lane, beside_tests)
+    return Built(obstacle, failed, time.monotonic() - began)
+
+
+def check_lane(
+    ledger: Ledger,
+    lane: Lane,
+    arguments: Sequence[str],
+    quick: bool = False,
+    wait: Callable[[], Built] | None = None,
+) -> None:
+    """`wait` says how its build went, if that was begun elsewhere; the step is as long as it was waited for."""
+    name = f"{lane.preset}: build"
+    began = time.monotonic()
+    print(f"\n=== {name}", flush=True)
+    built = wait() if wait else make(lane)
+    waited = time.monotonic() - began
+    if built.obstacle:
+        ledger.skip(lane.preset, built.obstacle)
         return
-    if ledger.do(f"{lane.preset}: build", lambda: build(lane)):
+    print(f"built in {built.seconds:.0f} s", flush=True)
+    ledger.steps.append((name, built.failed is None, waited, built.failed or []))
+    if built.failed is None:
         ledger.do(f"{lane.preset}: tests", lambda: run(lane, arguments, quick))
 
 
@@ -466,7 +496,7 @@ def check_tidy() -> list[str] | None:
             folder = BUILDS / "tidy" / str(number)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "compile_commands.json").write_text(json.dumps([entry]), encoding="utf-8")
-            command = ["clang-tidy", "--quiet", "-p", str(folder), entry["file"]]
+            command = [*IDLE, "clang-tidy", "--quiet", "-p", str(folder), entry["file"]]
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -510,10 +540,18 @@ def test(everything: bool, arguments: list[str]) -> int:
 
 
 def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
+    """Tests sleep and wait for a third of their time: what the next ones need is compiled meanwhile, one lane after
+    the other, and tidy looks at the sources after that."""
     ledger.do("format", check_format)
-    for lane in FULL:
-        check_lane(ledger, lane, arguments)
-    ledger.do("tidy", check_tidy)
+    aside = ThreadPoolExecutor(max_workers=1)
+    try:
+        builds = [aside.submit(make, lane, beside_tests=True) for lane in FULL]
+        tidy = aside.submit(check_tidy)
+        for lane, built in zip(FULL, builds, strict=True):
+            check_lane(ledger, lane, arguments, wait=built.result)
+        ledger.do("tidy", tidy.result)
+    finally:
+        aside.shutdown(cancel_futures=True)
     return ledger.close()
 
 
