@@ -215,6 +215,30 @@ TEST_F(RunTableTest, APurgeInStepsKnowsWhereItWas) {
   EXPECT_EQ(0u, table_->oldest_dirty());
 }
 
+// Of very long runs only the first rows are labelled: what others left in the rest is no answer.
+TEST(RunTableOfManyRows, NoRowInsideOfARunIsAHeadOfItsOwn) {
+  constexpr std::uint32_t kLong = RunTable::kLabelledRows + 10, kFirst = 7, kLast = kFirst + kLong - 1;
+  const Region memory((kLong + 30) * sizeof(RunTable::Row));
+  const auto table = std::make_unique<RunTable>();
+  table->open(memory.bytes());
+  table->mark_used(kFirst, kLong - 1);
+  table->mark_used(kLast, 1);
+  table->mark_used(kLast + 1, 5);
+  EXPECT_EQ(kLast, table->head_of(kLast));
+
+  table->give(kFirst, kLong - 1, kLong - 1);
+  table->give(kLast, 1, 1);
+  EXPECT_EQ(kLong, table->use(kFirst, kLong));
+  EXPECT_EQ(kFirst, table->head_of(kLast)) << "it was a run once";
+
+  table->join(kFirst, kLong + 5);
+  EXPECT_EQ(kFirst, table->head_of(kLast + 1)) << "it was a run until the one before grew";
+  EXPECT_EQ(0u, table->head_of(kLast + 2)) << "far inside";
+  EXPECT_EQ(kFirst, table->head_of(kLast + 5));
+  table->give(kFirst, kLong + 5, 0);
+  for (const std::uint32_t row : {kFirst, kLast, kLast + 1, kLast + 5}) EXPECT_EQ(0u, table->head_of(row));
+}
+
 TEST_F(RunTableTest, TheOldestOfTheLongestIsPurgedFirst) {
   std::vector<std::uint32_t> runs;
   for (int i = 0; i < 4; ++i) {

@@ -151,7 +151,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     if (HZ_UNLIKELY(!is_start(slot, bin))) return Fault::kInterior;
     const std::uint8_t state = get(slot, bin);
     if (HZ_LIKELY(state == kLive))
-      return HZ_LIKELY(is_sealed(slot, bin)) ? Fault::kNone : Fault::kOutOfBounds;
+      return is_sealed_beside_others(slot, bin) && is_sealed_below(slot) ? Fault::kNone : Fault::kOutOfBounds;
     return state == kNothing ? Fault::kNotAllocated : Fault::kDoubleFree;
   }
   static bool intact(const PerThread&, const void*) { return true; }
@@ -175,7 +175,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
       const void* const slot = pointer(at);
       bool is_right = false;
       for (int times = 0; times < 2 && !is_right; ++times)
-        is_right = get(slot, bin) == kLive ? is_sealed_itself(slot, bin) : is_untouched(slot, bin);
+        is_right = get(slot, bin) == kLive ? is_sealed_beside_others(slot, bin) : is_untouched(slot, bin);
       if (is_right || (get(slot, bin) != kLive && !is_at_rest(slot))) continue;
       fault = get(slot, bin) == kLive ? Fault::kOutOfBounds : fault_of_free(slot, bin);
       return slot;
@@ -204,9 +204,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     seal_run(block, size, has_fence_below(block));
   }
   static bool is_run_sealed(const void* block) {
-    for (std::uintptr_t at = address(block) + run_bytes(block); at % os::page_bytes() != 0; ++at)
-      if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;
-    return true;
+    const std::uintptr_t end = address(block) + run_bytes(block);
+    return has_fence(end, align_up(end, os::page_bytes()) - end);
   }
 
   static void report(Fault fault, const void* at, Bin bin, const char* line) {
@@ -278,13 +277,17 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   }
 
   HZ_INLINE static bool is_sealed(const void* slot, Bin bin) {
-    return HZ_LIKELY(is_sealed_itself(slot, bin)) && HZ_LIKELY(is_sealed_below(slot));
-  }
-  HZ_INLINE static bool is_sealed_itself(const void* slot, Bin bin) {
     const std::uintptr_t end = end_of(slot, bin);
     const std::uint64_t word = seal_at(end) ^ key_of(end), between = static_cast<std::uint16_t>(word);
     return HZ_LIKELY(is_twice(word)) && HZ_LIKELY(between <= end - address(slot)) &&
-           HZ_LIKELY(is_fenced(end - between, end, end - address(slot)));
+           HZ_LIKELY(is_fenced(end - between, end, end - address(slot))) && HZ_LIKELY(is_sealed_below(slot));
+  }
+  // The same of the block itself, no byte of which is read: its threads may be writing to it.
+  static bool is_sealed_beside_others(const void* slot, Bin bin) {
+    const std::uintptr_t end = end_of(slot, bin);
+    const std::uint64_t word = seal_at(end) ^ key_of(end), between = static_cast<std::uint16_t>(word);
+    return is_twice(word) && between <= end - address(slot) &&
+           has_fence(end - between, between < kFence ? between : kFence);
   }
   // Whether a byte below a block was written: that of a span's first slot belongs to whoever is there.
   HZ_INLINE static bool is_sealed_below(const void* slot) {
@@ -334,7 +337,19 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   HZ_INLINE static std::uint64_t fence_at(std::uintptr_t at) {
     return std::rotr(fence.get(), static_cast<int>(at % sizeof(Word) * 8));
   }
-  // These bytes and no other.
+  // These bytes and no other, which another thread may be writing to.
+  static bool has_fence(std::uintptr_t begin, std::size_t bytes) {
+    const std::uintptr_t end = begin + bytes;
+    std::uintptr_t at = begin;
+    if (bytes >= sizeof(Word)) {
+      for (const std::uint64_t word = fence_at(at); at < end - sizeof(Word); at += sizeof(Word))
+        if (load(at) != word) return false;
+      return load(end - sizeof(Word)) == fence_at(end);
+    }
+    for (; at < end; ++at)
+      if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;
+    return true;
+  }
   static void write_fence(std::uintptr_t begin, std::size_t bytes) {
     const std::uintptr_t end = begin + bytes;
     std::uintptr_t at = begin;

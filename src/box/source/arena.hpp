@@ -161,7 +161,7 @@ struct Arena {
       if (room == Room::kEnough) break;
       if (!made(g, room, demand)) return false;
     }
-    g.runs.mark_used(row, granules);
+    g.runs.join(row, granules);
     return true;
   }
   static void note_mapping_boundary(Global& g, std::uintptr_t inside) {

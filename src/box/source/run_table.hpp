@@ -88,8 +88,15 @@ struct RunTable {
       rows[i].head = row;
     }
     rows[row + length - 1].state = State::kUsed;
+    rows[row + length - 1].head = row;
     rows[row].claimed = false;
     rows[row].length = static_cast<std::uint32_t>(length);
+  }
+
+  // The run in use at `row` has `length` rows from now on: those behind it were a run in use until now.
+  void join(std::uint32_t row, std::size_t length) {
+    rows[row + rows[row].length].head = row;  // which mark_used does not reach in a very long one
+    mark_used(row, length);
   }
 
   // Runs in use may have a holder, a number that is not 0; those of one holder are a ring. A run becomes one
