@@ -4,7 +4,7 @@ went. `hz` starts them with the system's python, and they use nothing but its li
 packages.
 
 Each check is a step with a name; a step that fails does not keep the next from running, and the last lines name what
-failed. What is built goes to build/<preset>, what the compilers say to build/hz.log."""
+failed. What is built goes to build/<preset>, what the compilers say to build/<preset>.log."""
 
 import argparse
 import json
@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
@@ -31,7 +32,6 @@ from hakozuna_lab.suites import SUITES
 BUILDS = ROOT / "build"
 LOG = BUILDS / "hz.log"
 CORES = len(os.sched_getaffinity(0))
-IDLE = ("chrt", "--idle", "0")  # what it starts has the processors while nothing else wants them
 SLOWEST = 10
 MOST_HOURS = 1000
 
@@ -270,13 +270,33 @@ class Ledger:
         return 0 if all(step[1] for step in self.steps) else 1
 
 
-def logged(command: Sequence[str]) -> bool:
-    """Runs it in the tree; what it writes goes to the log, whose end is shown when it fails."""
-    with LOG.open("ab") as log:
-        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
-    if done.returncode != 0:
-        print("\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-60:]), flush=True)
+# Set when the command ends early: nothing more is begun beside the tests.
+ending = threading.Event()
+
+
+def log_of(preset: str) -> Path:
+    return BUILDS / f"{preset}.log"
+
+
+def logged(command: Sequence[str], log: Path) -> bool:
+    """Runs it in the tree; what it writes is added to the log."""
+    if ending.is_set():
+        return False
+    with log.open("ab") as file:
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False)
     return done.returncode == 0
+
+
+def show_end(log: Path) -> None:
+    print("\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-60:]), flush=True)
+
+
+def aside() -> list[str]:
+    """What starts a program that has the processors while nothing else wants them, as far as that may be had."""
+    command = ["chrt", "--idle", "0"]
+    if shutil.which(command[0]) and subprocess.run([*command, "true"], check=False).returncode == 0:
+        return command
+    return ["nice", "-n", "19"]
 
 
 def launcher(*arguments: str) -> str:
@@ -296,15 +316,16 @@ def cached(preset: str, name: str) -> str:
 
 def build(lane: Lane, beside_tests: bool = False) -> list[str] | None:
     folder = BUILDS / lane.preset
+    log = log_of(lane.preset)
     # A tree that was moved or copied takes a cache along that names the old place.
     home = cached(lane.preset, "CMAKE_HOME_DIRECTORY")
     if home and Path(home) != ROOT:
         shutil.rmtree(BUILDS / lane.preset)
     generator = ["-G", cached(lane.preset, "CMAKE_GENERATOR") or "Ninja"]
-    LOG.write_bytes(b"")
+    log.write_bytes(b"")
     configure = ["cmake", "--preset", lane.preset, *generator, *lane.options()]
     compile_all = ["cmake", "--build", str(folder), "--parallel", str(CORES)]
-    built = logged(configure) and logged([*IDLE, *compile_all] if beside_tests else compile_all)
+    built = logged(configure, log) and logged([*aside(), *compile_all] if beside_tests else compile_all, log)
     return None if built else ["the build"]
 
 
@@ -439,6 +460,8 @@ def check_lane(
     ledger.steps.append((name, built.failed is None, waited, built.failed or []))
     if built.failed is None:
         ledger.do(f"{lane.preset}: tests", lambda: run(lane, arguments, quick))
+    else:
+        show_end(log_of(lane.preset))
 
 
 def sources(*folders: str) -> list[str]:
@@ -486,17 +509,17 @@ def check_tidy() -> list[str] | None:
         return ["the configuration"]
     commands = tidy_commands(json.loads(database.read_text(encoding="utf-8")))
     waiting = sorted(enumerate(commands), key=lambda item: not item[1]["file"].endswith("direct.cpp"))
+    start = [*aside(), "clang-tidy", "--quiet", "-p"]
     running: list[tuple[str, subprocess.Popen[str]]] = []
     failed = []
-    while waiting or running:
-        while waiting and len(running) < CORES:
+    while running or (waiting and not ending.is_set()):
+        while waiting and len(running) < CORES and not ending.is_set():
             number, entry = waiting.pop(0)
             folder = BUILDS / "tidy" / str(number)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "compile_commands.json").write_text(json.dumps([entry]), encoding="utf-8")
-            command = [*IDLE, "clang-tidy", "--quiet", "-p", str(folder), entry["file"]]
             process = subprocess.Popen(
-                command,
+                [*start, str(folder), entry["file"]],
                 cwd=ROOT,
                 text=True,
                 stdout=subprocess.PIPE,
@@ -513,7 +536,7 @@ def check_tidy() -> list[str] | None:
 
 
 def build_files(preset: str) -> list[str] | None:
-    return None if logged(["cmake", "--preset", preset]) else ["the configuration"]
+    return None if logged(["cmake", "--preset", preset], log_of(preset)) else ["the configuration"]
 
 
 def names_tests(arguments: Sequence[str]) -> bool:
@@ -541,15 +564,18 @@ def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
     """Tests sleep and wait for a third of their time: what the next ones need is compiled meanwhile, one lane after
     the other, and tidy looks at the sources after that."""
     ledger.do("format", check_format)
-    aside = ThreadPoolExecutor(max_workers=1)
+    worker = ThreadPoolExecutor(max_workers=1)
     try:
-        builds = [aside.submit(make, lane, beside_tests=True) for lane in FULL]
-        tidy = aside.submit(check_tidy)
+        builds = [worker.submit(make, lane, beside_tests=True) for lane in FULL]
+        tidy = worker.submit(check_tidy)
         for lane, built in zip(FULL, builds, strict=True):
             check_lane(ledger, lane, arguments, wait=built.result)
         ledger.do("tidy", tidy.result)
+    except BaseException:
+        ending.set()
+        raise
     finally:
-        aside.shutdown(cancel_futures=True)
+        worker.shutdown(cancel_futures=True)
     return ledger.close()
 
 

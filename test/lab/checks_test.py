@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,58 @@ def test_lanes_that_pass_are_a_success(capsys: pytest.CaptureFixture[str]) -> No
     ledger.do("one", lambda: None)
     assert ledger.close() == 0
     assert "one" in capsys.readouterr().out
+
+
+@pytest.fixture
+def two_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Of `hz test --all`, the first of which cannot be built; which of them were begun."""
+    begun: list[str] = []
+
+    def build(lane: checks.Lane, beside_tests: bool = False) -> list[str] | None:
+        assert beside_tests
+        begun.append(lane.preset)
+        checks.log_of(lane.preset).write_text(f"why not {lane.preset}\n", encoding="utf-8")
+        return ["the build"] if lane.preset == "one" else None
+
+    monkeypatch.setattr(checks, "BUILDS", tmp_path)
+    monkeypatch.setattr(checks, "FULL", (checks.Lane("one"), checks.Lane("two")))
+    monkeypatch.setattr(checks, "build", build)
+    monkeypatch.setattr(checks, "run", lambda *_: None)
+    monkeypatch.setattr(checks, "check_format", lambda: None)
+    monkeypatch.setattr(checks, "check_tidy", lambda: None)
+    monkeypatch.setattr(checks, "ending", threading.Event())
+    return begun
+
+
+def test_a_lane_that_cannot_be_built_keeps_no_other_from_running(
+    two_lanes: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert checks.check_everything(checks.Ledger(), []) == 1
+    text, summary = capsys.readouterr().out.split("=== summary")
+    assert text.index("why not one") < text.index("=== two: build")
+    assert "why not two" not in text
+    assert [line.rsplit(maxsplit=3)[:2] for line in summary.splitlines()[1:-1] if " s" in line] == [
+        ["format", "passed"],
+        ["one: build", "FAILED"],
+        ["two: build", "passed"],
+        ["two: tests", "passed"],
+        ["tidy", "passed"],
+    ]
+    assert two_lanes == ["one", "two"]
+
+
+def test_nothing_more_is_begun_after_an_interruption(
+    two_lanes: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checks, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checks.check_everything(checks.Ledger(), [])
+    assert two_lanes == ["one", "two"]
+    assert not checks.logged(["touch", str(tmp_path / "begun")], tmp_path / "log")
+    assert not (tmp_path / "begun").exists()
 
 
 def entry(file: str, line: str) -> dict[str, str]:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "unit/region.hpp"
@@ -193,6 +194,28 @@ TEST_F(Sealed, WhatIsWrittenToABlockThatChangesItsSizeStays) {
     resizes.join();
     EXPECT_EQ(0u, lost);
     EXPECT_EQ(Fault::kNone, Look(bin));
+  }
+}
+
+// Its size may be asked for meanwhile, and the end of the process looks at all: no byte of it is theirs to
+// read (ThreadSanitizer).
+TEST_F(Sealed, ABlockIsLookedAtWhileItsThreadWrites) {
+  for (const hz::Bin bin : {hz::scan_bin(64), hz::scan_bin(112), hz::scan_bin(320)}) {
+    Guard::prepare(span_.address(), bin, false);
+    const std::size_t size = hz::bin_size(bin) - Guard::kSealBytes - 4;
+    unsigned char* const block = Block(bin, 1, size);
+    std::atomic<bool> done{false};
+    std::thread writes([&] {
+      for (unsigned i = 0; !done; ++i) std::memset(block, static_cast<int>(i), size);
+    });
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < 5'000; ++i) {
+      wrong += Guard::diagnose(thread_, block, bin) != Fault::kNone || Look(bin) != Fault::kNone ? 1 : 0;
+      if (i % 100 == 0) std::this_thread::yield();
+    }
+    done = true;
+    writes.join();
+    EXPECT_EQ(0u, wrong);
   }
 }
 
