@@ -206,10 +206,11 @@ FULL = (
     ),
     Lane(
         "asan",
+        folders=("contract", "death", "fault", "fuzz", "heap_profile", "life", "model", "stress", "surface", "unit"),
         lines=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),  # hz8 is made of hz5's boxes, but for one
         brief_lines=(*BRIEF, "hz4"),
         only=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),
-        without=rf"{ANY_PRESET}|{ONCE_FOR_ASAN}|{SLOW_CHECKED}|^returns\.",
+        without=rf"{ONCE_FOR_ASAN}|{SLOW_CHECKED}",
     ),
     Lane(
         "tsan",

@@ -110,12 +110,15 @@ TEST(Late, WhatIsNobodysIsReported) {
 
 TEST(Late, ThreadsFromBeforeEndAsOthersDo) {
   for (const char* kind : {"", "-redirect"}) {
+    HANDLE there = CreateEventA(nullptr, TRUE, FALSE, nullptr);
     HANDLE go = CreateEventA(nullptr, TRUE, FALSE, nullptr);
     void* (*allocate)(std::size_t) = nullptr;
     std::thread old([&] {
+      SetEvent(there);
       WaitForSingleObject(go, INFINITE);
       EXPECT_NE(nullptr, allocate(100));
     });
+    WaitForSingleObject(there, INFINITE);  // how a thread begins allocates, too
     const Dll dll(kind);
     ASSERT_NE(nullptr, dll.module());
     allocate = dll.Find<void*(std::size_t)>("hz_malloc");
@@ -127,6 +130,7 @@ TEST(Late, ThreadsFromBeforeEndAsOthersDo) {
     EXPECT_EQ(before, dll.Stats().threads) << "the end of a thread went unnoticed";
     EXPECT_EQ(hz_test::IsTiny() ? 0u : 1u, before);
     CloseHandle(go);
+    CloseHandle(there);
   }
 }
 
