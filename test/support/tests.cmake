@@ -59,13 +59,13 @@ function(hz_link_tests target)
   endif()
 endfunction()
 
-# hz_test_program(NAME SOURCES… [LIBRARIES …])
+# hz_test_program(NAME SOURCES… [LIBRARIES …] [SHORT]): SHORT, what runs for moments. With sanitizers clang takes twice as
+# long to optimise it.
 function(hz_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHORT" "" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
-  # Sanitizers: what runs for moments and has what it tests in it takes clang twice as long to optimise.
   set(options)
-  if(HZ_DEBUG AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  if(arg_SHORT AND HZ_DEBUG AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     set(options -O0)
   endif()
   hz_compile_tests(${name} ${options})
