@@ -79,7 +79,7 @@ class Lane:
 # With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
 # what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
 # LONG_PROGRAMS and five more of the long ones, which hakozuna runs and hz7 in part; the whole matrix of returns, which
-# these two run (the others have one half or the other, and hz3 a sample); of lines that have their boxes from others,
+# hakozuna runs (the others have one half or the other, and hz3 a sample); of lines that have their boxes from others,
 # the walk up the stack from each instruction, and three of the longest of static libraries; and SLOW_CHECKED. What the
 # direct API shows of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines
 # that have all but one of their boxes from others (hz3 and hz8) repeat less; secure, which has all but two, runs by
@@ -92,13 +92,14 @@ SHOWN_ELSEWHERE = r"|".join(
         r"^(returns|life)\.[^.]+\.direct\.",
         r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
         r"^(surface\.secure\.preload\.GoodSizes|stress\.secure\.preload\.ShortThreads\.DoNotGrowTheProcess)$",
-        r"^stress\.(hz3|hz8)\.direct\.Revocation/",
+        r"^stress\.(hz3|hz8)\.(direct\.Revocation/|preload\.ForkStorm)",
         r"^fault\.[^.]+\.direct\.ShrinkingLimit",
         r"^model\.[^.]+\.direct\.",
-        r"^returns\.(hakozuna|hz7)\.matrix\.(sample|half)$",
-        r"^returns\.(hz3-fast|hz[4568])\.matrix\.(sample|all)$",
+        r"^returns\.hakozuna\.matrix\.(sample|half)$",
+        r"^returns\.(hz3-fast|hz[45678])\.matrix\.(sample|all)$",
         r"^returns\.hz3\.matrix\.(half|all)$",
         rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|perl|postgres|ruby|xz)$",
+        r"^preload\.(hz3|hz8)\.(lua|memcached|php|sqlite3|stress-ng)$",
         r"^preload\.hz7\.(clang|cpython|g\+\+|go|java|node|rust|xz)$",
         r"^surface\.hz[68]\.static\.(Aligned|FreeLast|Realloc)$",  # by preload of these, statically of others
         r"^life\.(hz8|hz3-fast|hz5)\.preload\.Unwinding\.AtEveryInstruction$",

@@ -138,13 +138,13 @@ TEST(SpareClasses, NothingElseIsDealt) {
 TEST(SpareClasses, TheirReciprocalsAreExact) {
   for (std::size_t size = hz::kSpareMin + hz::kMinAlign; size <= hz::kFineMax; size += hz::kMinAlign) {
     const std::uint32_t reciprocal = hz::SizeClasses::reciprocal_of(size);
-    unsigned index = 0, at = 0;
+    unsigned index = 0, at = 0, wrong = 0;
     for (unsigned offset = 0; offset < hz::kGranule; ++offset, ++at) {
       if (at == size) ++index, at = 0;
-      ASSERT_EQ(index, (std::uint64_t{offset} * reciprocal) >> 32) << size << " at " << offset;
-      ASSERT_EQ(at == 0, static_cast<std::uint32_t>(offset * reciprocal) <= 0xFFFF)
-          << size << " at " << offset;
+      const bool is_start = static_cast<std::uint32_t>(offset * reciprocal) <= 0xFFFF;
+      if (index != (std::uint64_t{offset} * reciprocal) >> 32 || is_start != (at == 0)) wrong = offset + 1;
     }
+    ASSERT_EQ(0u, wrong) << size << ": the last offset that is wrong, and 1";
   }
 }
 
