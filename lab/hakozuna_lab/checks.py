@@ -563,8 +563,8 @@ def test(everything: bool, arguments: list[str]) -> int:
 
 
 def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
-    """Tests sleep and wait for a third of their time: what the next ones need is compiled meanwhile, one lane after
-    the other, and tidy looks at the sources after that."""
+    """What the next lanes need is compiled while tests run, in what these leave of the processors; tidy looks at the
+    sources after that."""
     ledger.do("format", check_format)
     worker = ThreadPoolExecutor(max_workers=1)
     try:
