@@ -53,6 +53,7 @@ class Lane:
     only: tuple[str, ...] = ()  # the lines that are built; none: all
     fuzz_seconds: int = 0  # for which libFuzzer looks for more than the corpora have, by each target; clang's alone
     without_direct: bool = False  # nothing that runs by the direct API is built
+    without_boxes: bool = False  # of the contracts only those of whole lines
     emulates: str = ""  # the processor that it is built for, if not this one
     prepares: str = ""  # what the launcher gets ready before; it says what is in the way
     environment: tuple[tuple[str, str], ...] = ()
@@ -68,6 +69,7 @@ class Lane:
             f"-DHZ_LINES_ENABLED={';'.join(self.only)}",
             f"-DHZ_FUZZ_SECONDS={self.fuzz_seconds}",
             f"-DHZ_TEST_WITHOUT_DIRECT={'ON' if self.without_direct else 'OFF'}",
+            f"-DHZ_TEST_WITHOUT_BOXES={'ON' if self.without_boxes else 'OFF'}",
             f"-DHZ_JEMALLOC={'ON' if self.looks_at_jemalloc() else 'OFF'}",
         ]
 
@@ -165,13 +167,13 @@ FULL = (
     ),
     Lane(
         "release-clang",
-        # Without unit and contract, which bring their own copy of what they test: the sanitizers are clang's, too.
-        folders=("surface", "death", "fuzz", "golden", "hostile", "jemalloc", "life", "package", "returns"),
+        folders=("contract", "surface", "death", "fuzz", "golden", "hostile", "jemalloc", "life", "package", "returns"),
         only=("hakozuna", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "secure"),  # hz3 and hz8 have boxes of these
         long_lines=("hz4", "hz3-fast", "hz5"),
         brief_lines=BRIEF,
         without=rf"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}|^jemalloc\.(jemalloc|redis)",
         fuzz_seconds=30,
+        without_boxes=True,  # nor unit: they bring their own copy of what they test, as for the sanitizers
     ),
     Lane(
         "arm64",
@@ -207,7 +209,10 @@ FULL = (
     ),
     Lane(
         "asan",
-        folders=("contract", "death", "fault", "fuzz", "heap_profile", "life", "model", "stress", "surface", "unit"),
+        folders=(
+            *("bench", "contract", "death", "fault", "fuzz", "heap_profile", "life", "model", "stress", "surface"),
+            "unit",
+        ),
         lines=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),  # hz8 is made of hz5's boxes, but for one
         brief_lines=(*BRIEF, "hz4"),
         only=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),

@@ -77,10 +77,8 @@ class FirstUse(unittest.TestCase):
         self.script(folder / "apt-get", f'echo "$@" >>"{calls}"\n[ "$1" = update ] && exit\n{links}')
         self.script(folder / "sudo", '[ "$1" = -n ] && shift\nexec "$@"\n')
         self.expect("hz: installing cmake ninja-build with apt-get\n" + FIRST_USE, PATH=str(folder))
-        self.assertEqual(
-            calls.read_text(encoding="utf-8").splitlines(),
-            ["update", "install -y --no-install-recommends cmake ninja-build"],
-        )
+        self.assertEqual(calls.read_text(encoding="utf-8").splitlines(),
+                         ["update", "install -y --no-install-recommends cmake ninja-build"])
 
     def expect_first_use_without_ninja(self):
         """Makefiles will do, where there is make."""

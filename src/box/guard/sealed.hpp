@@ -340,13 +340,9 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   // These bytes and no other, which another thread may be writing to.
   static bool has_fence(std::uintptr_t begin, std::size_t bytes) {
     const std::uintptr_t end = begin + bytes;
-    std::uintptr_t at = begin;
-    if (bytes >= sizeof(Word)) {
-      for (const std::uint64_t word = fence_at(at); at < end - sizeof(Word); at += sizeof(Word))
-        if (load(at) != word) return false;
-      return load(end - sizeof(Word)) == fence_at(end);
-    }
-    for (; at < end; ++at)
+    if (bytes >= sizeof(Word))
+      return for_words(begin, end, [](std::uintptr_t at, std::uint64_t word) { return load(at) == word; });
+    for (std::uintptr_t at = begin; at < end; ++at)
       if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;
     return true;
   }
@@ -379,7 +375,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     const std::uint64_t word = fence_at(begin);
     for (std::uintptr_t at = begin; at + sizeof(Word) < end; at += sizeof(Word))
       if (HZ_UNLIKELY(!visit(at, word))) return false;
-    return visit(end - sizeof(Word), fence.get());
+    return visit(end - sizeof(Word), fence_at(end));
   }
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
