@@ -91,7 +91,6 @@ BRIEF = ("hz3-fast", "hz5")
 LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
 SHOWN_ELSEWHERE = r"|".join(
     (
-        r"^(returns|life)\.[^.]+\.direct\.",
         r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
         r"^(surface\.secure\.preload\.GoodSizes|stress\.secure\.preload\.ShortThreads\.DoNotGrowTheProcess)$",
         r"^stress\.(hz3|hz8)\.(direct\.Revocation/|preload\.ForkStorm)",

@@ -45,7 +45,6 @@ set(HZ_TESTS_LEFT
   "^reject\\."
   "^model\\.mutants$"
   # What preload shows as well; sanitizers and debug builds run it, too.
-  "^(returns|life)\\.[^.]+\\.direct\\."
   "^fault\\.[^.]+\\.direct\\.Shrinking"
   "^surface\\.[^.]+\\.static\\.[A-Za-z]+$"  # but for the names: what was linked is what preload showed
   "^death\\.[^.]+\\.direct\\.(Handler|Short)"
