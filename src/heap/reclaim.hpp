@@ -54,6 +54,7 @@ struct Reclaim {
       } else if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size)) {
         Transfer::prove_some(t, parcel.bin, parcel.slots);
         const unsigned count = parcel.slots.count;
+        if (HZ_UNLIKELY(count == 0)) continue;  // every slot was reported
         Retain::waiting_added(t.retain, count * size);
         outbox.send(parcel);
         if (parcel.slots.count != 0) Retain::waiting_taken(t.retain, parcel.slots.count * size);

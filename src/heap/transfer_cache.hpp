@@ -234,6 +234,7 @@ struct TransferCache {
     if (may_wait(t, bin)) {
       prove_some(t, bin, bundle);
       const unsigned count = bundle.count;
+      if (HZ_UNLIKELY(count == 0)) return true;  // every slot was reported
       Exchange::give(S::shelves.exchange, t.owner, bin, bundle);
       Retain::waiting_added(t.retain, (count - bundle.count) * bin_size(bin));
       if (bundle.count == 0) return true;
