@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every path of a heap in one program: small, large and huge blocks, realloc, threads, a trim, an idle
-// second. prints: ok
+// second.
+// prints: ok
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
