@@ -2,22 +2,38 @@
 //
 // dlopen without RTLD_DEEPBIND. A plugin that is loaded with that flag looks into its own dependencies first,
 // so it takes malloc and free from the C library while the program takes them from us, and each frees blocks
-// of the other. Called by programs in place of the C library's dlopen; one dlsym more than that.
+// of the other. Called by programs in place of the C library's dlopen; costs a load more than that.
 #include <dlfcn.h>
 
-#include "base/compiler.hpp"
+#include <atomic>
 
-// Weak: before glibc 2.34 dlsym lives in libdl, which is there whenever somebody calls dlopen, and which we
-// must not need ourselves. A program without a dynamic linker has no next dlopen: the answer is null.
-extern "C" __attribute__((weak)) void* dlsym(void* handle, const char* name) noexcept;
+#include "base/compiler.hpp"
+#include "os/linux_symbols.hpp"
+
+namespace {
+
+using Open = void* (*)(const char*, int);
+constinit std::atomic<Open> known{nullptr};
+
+// Not by dlsym: a library that wraps it may call dlopen to find the C library's.
+Open next_dlopen() {
+  const Open open = known.load(std::memory_order_relaxed);
+  if (HZ_LIKELY(open != nullptr)) return open;
+  const auto next = reinterpret_cast<Open>(hz::os::next_function("dlopen"));
+  known.store(next, std::memory_order_relaxed);
+  return next;
+}
+
+// While there is one thread, and nothing can be unloaded.
+__attribute__((constructor)) void at_load() { next_dlopen(); }
+
+}  // namespace
 
 // The C library looks for $ORIGIN, RUNPATH and the namespace in the object that the return address lies in.
 // That must stay the caller's: the last line has to be a jump, never a call. The build sees to it in every
-// configuration.
+// configuration. A program without a dynamic linker has no next dlopen: the answer is null.
 HZ_EXPORT void* dlopen(const char* file, int flags) noexcept {
-  using Open = void* (*)(const char*, int);
-  if (dlsym == nullptr) return nullptr;
-  const auto next = reinterpret_cast<Open>(dlsym(RTLD_NEXT, "dlopen"));
+  const Open next = next_dlopen();
   if (next == nullptr) return nullptr;
   return next(file, flags & ~RTLD_DEEPBIND);
 }

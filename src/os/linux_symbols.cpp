@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Linux: reads dynamic symbol tables. See linux_symbols.hpp. The loader's list of images is `_r_debug`, which
+// it keeps for debuggers.
+#include "os/linux_symbols.hpp"
+
+#include <elf.h>
+#include <link.h>
+
+#include "base/units.hpp"
+
+// Under names of our own: the C libraries' headers declare them in different ways, or not at all. The first
+// is glibc's alone; the second is the linker's, in every library and in programs with a dynamic linker.
+extern "C" __attribute__((weak)) const r_debug loaded_images __asm__("_r_debug");
+extern "C" __attribute__((weak)) const ElfW(Dyn) own_dynamic_section[] __asm__("_DYNAMIC");
+
+namespace hz::os {
+namespace {
+
+bool is_same(const char* a, const char* b) {
+  while (*a != 0 && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+// One program or library, by its dynamic section.
+class Image {
+ public:
+  Image(std::uintptr_t bias, const ElfW(Dyn) * entry) : bias_(bias) {
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == DT_SYMTAB) symbols_ = at<ElfW(Sym)>(*entry);
+      if (entry->d_tag == DT_STRTAB) names_ = at<char>(*entry);
+      if (entry->d_tag == DT_VERSYM) versions_ = at<ElfW(Half)>(*entry);
+      if (entry->d_tag == DT_HASH) hash_ = at<std::uint32_t>(*entry);
+      if (entry->d_tag == DT_GNU_HASH) gnu_hash_ = at<std::uint32_t>(*entry);
+    }
+  }
+
+  void* function(const char* name) const {
+    if (symbols_ == nullptr || names_ == nullptr) return nullptr;
+    return gnu_hash_ != nullptr ? by_gnu_hash(name) : hash_ != nullptr ? by_number(name) : nullptr;
+  }
+
+ private:
+  static constexpr unsigned kNotDefault = 0x8000;  // of a version
+
+  // The loader may have put addresses there, or left what the linker wrote.
+  template <class T>
+  const T* at(const ElfW(Dyn) & entry) const {
+    const std::uintptr_t value = entry.d_un.d_ptr;
+    return static_cast<const T*>(pointer(value < bias_ ? value + bias_ : value));
+  }
+  void* address_if(std::uint32_t number, const char* name) const {
+    const ElfW(Sym)& symbol = symbols_[number];
+    if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return nullptr;
+    if (versions_ != nullptr && (versions_[number] & kNotDefault) != 0) return nullptr;
+    return is_same(names_ + symbol.st_name, name) ? pointer(bias_ + symbol.st_value) : nullptr;
+  }
+  void* by_number(const char* name) const {
+    const std::uint32_t count = hash_[1];
+    for (std::uint32_t number = 1; number < count; ++number)
+      if (void* const found = address_if(number, name)) return found;
+    return nullptr;
+  }
+  void* by_gnu_hash(const char* name) const {
+    std::uint32_t hash = 5381;
+    for (const char* c = name; *c != 0; ++c) hash = hash * 33 + static_cast<unsigned char>(*c);
+    const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], filter_words = gnu_hash_[2];
+    const std::uint32_t* const bucket = gnu_hash_ + 4 + filter_words * (sizeof(ElfW(Addr)) / 4);
+    const std::uint32_t* const chain = bucket + buckets;
+    for (std::uint32_t number = bucket[hash % buckets]; number >= first; ++number) {
+      const std::uint32_t one = chain[number - first];
+      void* const found = (one | 1) == (hash | 1) ? address_if(number, name) : nullptr;
+      if (found != nullptr || (one & 1) != 0) return found;
+    }
+    return nullptr;
+  }
+
+  const std::uintptr_t bias_;
+  const ElfW(Sym) * symbols_ = nullptr;
+  const char* names_ = nullptr;
+  const ElfW(Half) * versions_ = nullptr;
+  const std::uint32_t *hash_ = nullptr, *gnu_hash_ = nullptr;
+};
+
+void* first_of(const link_map* images, const link_map* but, const char* name) {
+  for (; images != nullptr; images = images->l_next) {
+    void* const found = images == but ? nullptr : Image(images->l_addr, images->l_ld).function(name);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void* next_function(const char* name) {
+  if (&loaded_images == nullptr) return nullptr;
+  const link_map* const all = loaded_images.r_map;
+  const link_map* ours = all;
+  while (ours != nullptr && ours->l_ld != own_dynamic_section) ours = ours->l_next;
+  void* const behind = ours == nullptr ? nullptr : first_of(ours->l_next, nullptr, name);
+  return behind != nullptr ? behind : first_of(all, ours, name);
+}
+
+}  // namespace hz::os

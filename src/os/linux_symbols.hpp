@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds functions by the symbol tables of what is loaded, without a call of the C library: a library that
+// wraps dlsym, or a system call, may call us from inside of its wrapper. Called at the start, and by dlopen.
+// Costs a hash look-up for each image.
+#pragma once
+
+namespace hz::os {
+
+// Returns what dlsym(RTLD_NEXT, name) would: the default version of that function in the next image behind
+// ours, in the order of loading; or in the first image that has it, where ours was loaded late. Returns
+// nullptr if there is none, and in a program without a dynamic linker.
+void* next_function(const char* name);
+
+}  // namespace hz::os
