@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include <bit>
 #include <cstring>
 
 #include "export/line.hpp"
@@ -27,6 +28,18 @@ inline void* reallocarray(void* block, std::size_t count, std::size_t size) {
 
 inline void* aligned(std::size_t alignment, std::size_t size) {
   if (!is_power_of_two(alignment)) return invalid();
+  return ThisHeap::aligned(alignment, size);
+}
+
+// As glibc up to 2.37: an alignment that is no power of two counts as the next one. The standard leaves it
+// undefined (C11) or has it fail (C17), but programs ask for 0, 24 or 48.
+HZ_COLD inline void* aligned_rounded(std::size_t alignment, std::size_t size) {
+  constexpr std::size_t kMost = SIZE_MAX / 2 + 1;
+  if (alignment > kMost) return invalid();
+  return ThisHeap::aligned(std::bit_ceil(alignment), size);
+}
+inline void* aligned_as_glibc(std::size_t alignment, std::size_t size) {
+  if (HZ_UNLIKELY(!is_power_of_two(alignment))) return aligned_rounded(alignment, size);
   return ThisHeap::aligned(alignment, size);
 }
 

@@ -14,7 +14,7 @@ HZ_EXPORT void __libc_free(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void* __libc_calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
 HZ_EXPORT void* __libc_realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
 HZ_EXPORT void* __libc_memalign(size_t alignment, size_t size) {
-  return hz::c_rules::aligned(alignment, size);
+  return hz::c_rules::aligned_as_glibc(alignment, size);
 }
 HZ_EXPORT void* __libc_valloc(size_t size) { return valloc(size); }
 HZ_EXPORT void* __libc_pvalloc(size_t size) { return pvalloc(size); }

@@ -24,8 +24,12 @@ HZ_EXPORT void* reallocf(void* ptr, size_t size) {
   return moved;
 }
 
-HZ_EXPORT void* memalign(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
-HZ_EXPORT void* aligned_alloc(size_t alignment, size_t size) { return hz::c_rules::aligned(alignment, size); }
+HZ_EXPORT void* memalign(size_t alignment, size_t size) {
+  return hz::c_rules::aligned_as_glibc(alignment, size);
+}
+HZ_EXPORT void* aligned_alloc(size_t alignment, size_t size) {
+  return hz::c_rules::aligned_as_glibc(alignment, size);
+}
 
 HZ_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) {
   if (alignment < sizeof(void*) || !hz::is_power_of_two(alignment)) return EINVAL;

@@ -13,12 +13,7 @@ namespace {
 
 int clipped(size_t n) { return n > INT32_MAX ? INT32_MAX : static_cast<int>(n); }
 
-}  // namespace
-
-HZ_EXPORT int malloc_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
-
-HZ_EXPORT struct mallinfo2 mallinfo2() {
-  const hz_stats_t s = ThisLibrary::stats();
+struct mallinfo2 describe(const hz_stats_t& s) {
   struct mallinfo2 info = {};
   // As the C library: what is huge stands apart, and is in no other field. Others may free a block meanwhile.
   info.hblks = ThisLibrary::huge_blocks();
@@ -34,6 +29,25 @@ HZ_EXPORT struct mallinfo2 mallinfo2() {
   return info;
 }
 
+// The elements that the C library writes for each heap, and once more for all of them.
+bool write_totals(FILE* stream, const struct mallinfo2& info) {
+  const size_t most = std::max(info.arena + info.hblkhd, info.usmblks) - info.hblkhd;
+  return fprintf(stream,
+                 "<total type=\"fast\" count=\"0\" size=\"%zu\"/>\n"
+                 "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
+                 "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
+                 "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n"
+                 "<aspace type=\"total\" size=\"%zu\"/>\n<aspace type=\"mprotect\" size=\"%zu\"/>\n",
+                 info.fsmblks, info.ordblks, info.fordblks - info.fsmblks, info.hblks, info.hblkhd,
+                 info.arena, most, info.arena, info.arena) >= 0;
+}
+
+}  // namespace
+
+HZ_EXPORT int malloc_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }
+
+HZ_EXPORT struct mallinfo2 mallinfo2() { return describe(ThisLibrary::stats()); }
+
 HZ_EXPORT struct mallinfo mallinfo() {
   const struct mallinfo2 wide = mallinfo2();
   struct mallinfo info = {};  // the same fields, but narrow
@@ -42,24 +56,25 @@ HZ_EXPORT struct mallinfo mallinfo() {
   return info;
 }
 
-// The C library's own format, with the parts that have a counterpart here.
+// The C library's own format: one heap, and the totals of all heaps beside it, where parsers look for them.
+// Cached bytes are "fast", other free bytes "rest"; huge blocks are "mmap", and in no other element.
 HZ_EXPORT int malloc_info(int options, FILE* stream) {
   if (options != 0) {
     errno = EINVAL;
     return -1;
   }
   const hz_stats_t s = ThisLibrary::stats();
-  const int written =
+  const struct mallinfo2 info = describe(s);
+  const bool written =
+      fprintf(stream, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n") >= 0 &&
+      write_totals(stream, info) &&
       fprintf(stream,
-              "<malloc version=\"1\">\n<heap nr=\"0\">\n"
-              "<total type=\"rest\" count=\"%lu\" size=\"%lu\"/>\n"
-              "<system type=\"current\" size=\"%lu\"/>\n<system type=\"max\" size=\"%lu\"/>\n"
               "<hakozuna line=\"%s\" version=\"%s\" live=\"%lu\" cached=\"%lu\" dirty=\"%lu\" "
-              "metadata=\"%lu\" threads=\"%lu\"/>\n</heap>\n</malloc>\n",
-              s.spans_acquired - s.spans_retired, s.bytes_cached + s.bytes_dirty,
-              s.bytes_held + s.bytes_dirty, s.bytes_peak, hz::ThisLine::kName, HZ_VERSION, s.bytes_live,
-              s.bytes_cached, s.bytes_dirty, s.bytes_metadata, s.threads);
-  return written < 0 ? -1 : 0;
+              "metadata=\"%lu\" threads=\"%lu\"/>\n</heap>\n",
+              hz::ThisLine::kName, HZ_VERSION, s.bytes_live, s.bytes_cached, s.bytes_dirty, s.bytes_metadata,
+              s.threads) >= 0 &&
+      write_totals(stream, info) && fprintf(stream, "</malloc>\n") >= 0;
+  return written ? 0 : -1;
 }
 
 HZ_EXPORT void malloc_stats() { ThisLibrary::print_stats(hz::StatsFormat::kText); }
