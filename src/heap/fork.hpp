@@ -117,6 +117,7 @@ struct Forks {
     leave_others_behind(g);
   }
   static void begin_process(typename S::Global& g) {
+    os::note_process();
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
     g.forked = true;
     g.aided.store(false, std::memory_order_relaxed);

@@ -55,6 +55,7 @@ struct Purger {
     typename S::Global& g = S::global;
     if (!Start<Line>::options.background || !may_start()) return;
     if (os::milliseconds() < g.purger_not_before.load(std::memory_order_relaxed)) return;
+    if (!os::is_noted_process()) return;
     std::uint32_t expected = S::kNoPurger;
     // Acquire: pairs with ended().
     if (!g.purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_acquire,

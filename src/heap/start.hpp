@@ -45,6 +45,7 @@ struct Start {
     if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
     if (options.guard_sample != 0) GuardedPool::open(options.guard_sample, Line::kName);
     os::Lock::know_processors(os::usable_cpus());
+    os::note_process();
     if (options.background) os::prepare_barrier();
     if (void* page = os::map_wiped_on_fork()) {
       auto* const word = static_cast<std::atomic<std::uint32_t>*>(page);

@@ -106,7 +106,7 @@ CodeMappings::CodeMappings(char* room) : text_(room) {}
 CodeMappings::~CodeMappings() = default;
 const char* CodeMappings::next(std::size_t&) { return nullptr; }
 
-void name_this_thread(const char* name) { pthread_setname_np(name); }
+void settle_this_thread(const char* name) { pthread_setname_np(name); }
 bool may_have_threads() { return pthread_is_threaded_np() != 0; }
 
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) { wait(word, while_value, 0); }

@@ -37,6 +37,9 @@ namespace {
 constinit HugePages huge_pages =
     HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
 constinit std::atomic<bool> named{false};
+// A bit for each of 8192 processors, as usable_cpus() found them when the heap opened; the C library's own
+// type ends at 1024.
+constinit unsigned long process_cpus[128] = {};
 
 // Neighbours of one name are one mapping, as they are without: what is mapped beside what has its name
 // already has none for the moment of two calls. Linux has it since 5.17, where it was built with it; else it
@@ -118,13 +121,19 @@ unsigned current_cpu() {
 
 unsigned usable_cpus() {
   const KeepErrno keep;
-  // 8192 processors; the C library's own type ends at 1024. Not on the stack, which may be small.
-  static unsigned long mask[128];
-  const long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
+  const long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof process_cpus, process_cpus);
   unsigned cpus = 0;
-  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i)
-    cpus += static_cast<unsigned>(__builtin_popcountl(mask[i]));
+  for (long i = 0; i < bytes / static_cast<long>(sizeof process_cpus[0]); ++i)
+    cpus += static_cast<unsigned>(__builtin_popcountl(process_cpus[i]));
   return cpus;
+}
+
+void settle_this_thread(const char* name) {
+  const struct sched_param normal = {};
+  prctl(PR_SET_NAME, name, 0, 0, 0);
+  // By system call: musl's sched_setscheduler() refuses everything.
+  syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &normal);
+  syscall(SYS_sched_setaffinity, 0, sizeof process_cpus, process_cpus);
 }
 
 std::uint64_t random_word() {

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,8 +21,6 @@ namespace {
 constinit std::atomic<bool> has_barrier{false};
 
 }  // namespace
-
-void name_this_thread(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 void prepare_barrier() {
   if constexpr (kThreadSanitizer) return;  // it does not know this kind of order

@@ -211,12 +211,16 @@ inline void let_others_wake() {
 // --- threads
 // A detached thread that no signal is delivered to. Not to be called where the C library may hold its locks:
 // of a process that has threads, it frees under the lock that a new thread needs, but does not allocate.
-// False if there can be none, or not yet: there can from the library's first constructor on.
+// False if there can be none, or not yet: there can from the library's first constructor on, in the process
+// that was noted last. A child of vfork(2), or of clone(2) with CLONE_VM, shares our memory with that
+// process, and what the C library knows of its threads: a thread of the child would be the child's.
 struct OwnThread {
   void (*run)();
   const char* name;  // up to 15 letters
 };
 bool start_thread(const OwnThread& thread);  // which stays
+void note_process();      // The calling process owns the memory: at the heap's start, and after a fork.
+bool is_noted_process();  // False in a child that shares the memory of the noted process. A system call.
 bool may_have_threads();  // the process had one beside its first; false also where the C library does not
                           // tell
 // Every other running thread passes a full memory barrier between this call and its return. False where there

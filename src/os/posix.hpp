@@ -36,10 +36,12 @@ class NoCancel {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// The system's part: what it is told of memory that was just mapped, which is answered; and a name that other
-// tools show.
+// The system's part: what it is told of memory that was just mapped, which is answered.
 void* advised(void* at, std::size_t bytes, Use use);
-void name_this_thread(const char* name);
+// Names the calling thread, which is ours, and ends what it inherited from the program's thread that started
+// it: normal scheduling class, and the processors that the process had at its start. Keeps what the system
+// refuses.
+void settle_this_thread(const char* name);
 // The process's error stream, of that number, for a thread whose own files it is not among; -1 if it cannot
 // be had.
 int reopened_error_stream(int number);

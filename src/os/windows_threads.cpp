@@ -70,6 +70,8 @@ bool start_thread(const OwnThread& thread) {
   return true;
 }
 
+void note_process() {}
+bool is_noted_process() { return true; }
 bool may_have_threads() { return false; }
 
 void prepare_barrier() {}

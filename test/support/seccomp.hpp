@@ -88,6 +88,8 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(rt_sigprocmask),
     HZ_CALL(rt_sigreturn),
     HZ_CALL(sched_getaffinity),
+    HZ_CALL(sched_setaffinity),
+    HZ_CALL(sched_setscheduler),
     HZ_CALL(sched_yield),
     HZ_CALL(sendto),
     HZ_CALL(set_robust_list),

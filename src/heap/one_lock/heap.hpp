@@ -228,6 +228,7 @@ struct Heap {
   static void in_child() {
     opening.reset();
     Regions::in_child();
+    os::note_process();
     Control::begin_process();
     if (Control::is_missing()) is_open.store(false, std::memory_order_relaxed);
   }
@@ -241,6 +242,7 @@ struct Heap {
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
     os::Lock::know_processors(os::usable_cpus());
+    os::note_process();
     if (options.stats != StatsFormat::kNone) os::keep_error_stream();
     FaultReport::set_on_invalid(options.report_only);
     const Preset* const preset = preset_among(Line::kPresets, options.preset);
