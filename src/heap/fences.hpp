@@ -111,9 +111,11 @@ struct Fences {
     const std::size_t granules = block_granules(at);
     if (Line::Guard::run_bytes(pointer(at)) == 0) few().fetch_sub(1, std::memory_order_relaxed);
     Source::drop(S::global.source, at);
-    forbid(at, granules, align_up(Line::Guard::run_bytes(pointer(at)), os::page_bytes()));
+    const bool forbidden =
+        forbid(at, granules, align_up(Line::Guard::run_bytes(pointer(at)), os::page_bytes()));
     const bool below = Line::Guard::has_fence_below(pointer(at));
-    if (!below || granules << kGranuleShift > kMostWaiting) return give_back(at, below);
+    // What the program can still write to is cleared again before it serves another block.
+    if (!forbidden || !below || granules << kGranuleShift > kMostWaiting) return give_back(at, below);
     Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(granules));
     // Relaxed, as below: the source's lock orders what is done with a run.
     const std::uintptr_t leaving =
@@ -172,12 +174,13 @@ struct Fences {
     Source::release(S::global.source, at, true);
   }
 
-  // Its pages go, and nobody may touch it; where the system has too many mappings, what was written of it,
-  // the first `used` bytes, is at least cleared.
-  static void forbid(std::uintptr_t at, std::size_t granules, std::size_t used) {
+  // Purges the run and makes it inaccessible. Where the system has too many mappings, at least the first
+  // `used` bytes, those that were written, are cleared. Returns true if the run is inaccessible.
+  static bool forbid(std::uintptr_t at, std::size_t granules, std::size_t used) {
     const std::size_t bytes = granules << kGranuleShift;
-    if (!os::forbid(pointer(at), bytes) && !os::purge(pointer(at), bytes))
-      __builtin_memset(pointer(at), 0, used);
+    if (os::forbid(pointer(at), bytes)) return true;
+    if (!os::purge(pointer(at), bytes)) __builtin_memset(pointer(at), 0, used);
+    return false;
   }
 
   static void taken() { waiting_count().fetch_sub(1, std::memory_order_relaxed); }

@@ -249,10 +249,18 @@ void* GuardedPool::take(Bin bin, std::size_t size, std::size_t alignment) {
   place->size.set(size);
   place->bin.set(static_cast<std::uint32_t>(bin));
   place->allocated.depth = place->freed.depth = 0;
+  // Where a report is not fatal, the program may have written to the page after the last free.
+  __builtin_memset(pointer(block), 0, size);
   fill(*place);
   // Release: pairs with those who look without a lock.
   place->use.store(Use::kLive, std::memory_order_release);
   return pointer(block);
+}
+
+void GuardedPool::shrink(const void* block, std::size_t size) {
+  Place& place = nearest(address(block));
+  place.size.set(size);
+  fill(place);
 }
 
 void GuardedPool::Stack::walk(const void* caller, bool& walking) {

@@ -47,8 +47,12 @@ struct GuardedPool {
     return bytes != 0 && reinterpret_cast<std::uintptr_t>(at) - state.base < bytes;
   }
 
-  // A block; nullptr: all places are in use, or the system refuses. With the thread's lock.
+  // Returns a block that reads as zero; nullptr if all places are in use, or the system refuses.
+  // Lock: the caller holds the thread's lock.
   static void* take(Bin bin, std::size_t size, std::size_t alignment);
+  // Shrinks a live block where it lies; the bytes that it loses are checked at its free.
+  // Requires: `size` is no larger than the block, and not 0.
+  static void shrink(const void* block, std::size_t size);
   // Whose it is, without a lock, before the program has it. `walking`: see heap/stacks.hpp.
   static void note(const void* block, const void* caller, bool& walking);
 

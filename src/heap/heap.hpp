@@ -175,12 +175,16 @@ struct Heap {
     free(block);
     return moved;
   }
-  // A block that becomes smaller where it is, for want of memory.
-  static void* kept(void* block, [[maybe_unused]] std::size_t size) {
-    if constexpr (kSealed) {
-      if (!has_resealed(block, size)) Guard::seal_run_again(block, size);
-    } else {
+  // Shrinks a live block where it lies, because no other memory is available.
+  static void* kept(void* block, std::size_t size) {
+    const Tag tag = Route::find(S::global.route, address(block));
+    const Bin bin = Route::bin(tag);
+    if (tag == 0) {
+      GuardedPool::shrink(block, size);
+    } else if (!kSealed || bin == kHeapBin) {
       FaultReport::has_kept.store(true, std::memory_order_relaxed);
+    } else if (!has_resealed(block, size)) {
+      if constexpr (kSealed) Guard::seal_run_again(block, size);
     }
     return block;
   }
@@ -580,7 +584,7 @@ struct Heap {
     const std::size_t usable = GuardedPool::size_of(block), least = size == 0 ? 1 : size;
     if (usable == 0) return true;
     if ((address(block) & (alignment - 1)) != 0) return false;
-    return least == usable || (shrunk && least < usable && least >= usable / 2);
+    return least == usable || (shrunk && !kSealed && least < usable && least >= usable / 2);
   }
   HZ_COLD static void free_mismatched(void* block, Bin bin) {
     Guard::report(Fault::kSizeMismatch, block, bin, Line::kName);
