@@ -12,8 +12,7 @@ namespace {
 
 constexpr const char* kList = "HZ_OPTIONS";
 constexpr std::string_view kPrefix = "HZ_";
-// Beginnings of what `hz`, the lab and the tests tell each other: not ours, and nothing is wrong with them.
-constexpr std::string_view kOfOthers[] = {"HZ_BUILD_DIR=", "HZ_LAB_", "HZ_TEST_", "HZ_UNIT_"};
+constexpr unsigned kMostMistyped = 2;  // letters
 
 constexpr unsigned kNoUnit = 64;
 constexpr std::size_t kMostCache = 4 * kGiB;
@@ -187,21 +186,32 @@ HZ_COLD void warn_of_key(std::string_view key) {
   for (const Options::Knob& knob : Options::kKnobs) message.text(" ").text(knob.key);
   message.text("\n").send();
 }
-HZ_COLD void warn_of_variable(std::string_view name, std::string_view value) {
+// The value stays untold: the variable may be another product's, and hold a secret.
+HZ_COLD void warn_of_variable(std::string_view name, const char* meant) {
   os::Message message;
-  begin_warning(message, name, value);
-  for (const Options::Knob& knob : Options::kKnobs) message.text(" ").text(knob.variable);
-  message.text(" ").text(kList).text("\n").send();
+  message.text("hz: warning: ").part(name.data(), name.size());
+  message.text(" not understood; did you mean ").text(meant).text("?\n").send();
 }
 
 // --- one after the other
 
-void apply(Options& o, const Options::Knob& knob, std::string_view value) {
-  if (!knob.set(o, value)) warn_of_value(knob, value);
+// Where a setting comes from: an entry "NAME=value" of the environment, and the entry that loaded the heap.
+struct Origin {
+  const char* entry;
+  const char* preload;  // nullptr: none did
+
+  // Returns true if the parent process runs with the same heap and has warned of the same entry.
+  bool is_reported() const {
+    return preload != nullptr && os::parent_was_given(preload) && os::parent_was_given(entry);
+  }
+};
+
+void apply(Options& o, const Options::Knob& knob, std::string_view value, const Origin& origin) {
+  if (!knob.set(o, value) && !origin.is_reported()) warn_of_value(knob, value);
 }
 
 // key:value,key:value
-void read_list(Options& o, std::string_view list) {
+void read_list(Options& o, std::string_view list, const Origin& origin) {
   while (!list.empty()) {
     const std::string_view item = cut(list, ',');
     std::string_view value = item;
@@ -212,23 +222,38 @@ void read_list(Options& o, std::string_view list) {
       if (key == knob.key) found = &knob;
     }
     if (found != nullptr) {
-      apply(o, *found, value);
-    } else if (!item.empty()) {
+      apply(o, *found, value, origin);
+    } else if (!item.empty() && !origin.is_reported()) {
       warn_of_key(key);
     }
   }
 }
 
-void name_unknown(std::string_view entry) {
-  if (!begins_with(entry, kPrefix)) return;
-  for (const std::string_view theirs : kOfOthers) {
-    if (begins_with(entry, theirs)) return;
+// Returns true if at most `most` letters of one are to be changed, dropped or added to make it the other.
+bool resembles(std::string_view one, std::string_view other, unsigned most) {
+  while (!one.empty() && !other.empty() && one[0] == other[0]) one.remove_prefix(1), other.remove_prefix(1);
+  if (one.empty() || other.empty()) return one.size() + other.size() <= most;
+  if (most == 0) return false;
+  return resembles(one.substr(1), other.substr(1), most - 1) || resembles(one.substr(1), other, most - 1) ||
+         resembles(one, other.substr(1), most - 1);
+}
+
+// Warns of a variable that is none of ours, if it resembles one.
+void check_name(const Origin& origin) {
+  std::string_view rest = origin.entry;
+  const std::string_view name = cut(rest, '=');
+  if (!begins_with(name, kPrefix)) return;
+  const char* meant = resembles(name, kList, kMostMistyped) ? kList : nullptr;
+  for (const Options::Knob& knob : Options::kKnobs) {
+    if (name == knob.variable) return;
+    if (meant == nullptr && resembles(name, knob.variable, kMostMistyped)) meant = knob.variable;
   }
-  std::string_view value = entry;
-  const std::string_view name = cut(value, '=');
-  bool known = name == kList;
-  for (const Options::Knob& knob : Options::kKnobs) known = known || name == knob.variable;
-  if (!known) warn_of_variable(name, value);
+  if (meant != nullptr && name != kList && !origin.is_reported()) warn_of_variable(name, meant);
+}
+
+// The entry whose value that is.
+const char* entry_of(const char* name, const char* value) {
+  return value == nullptr ? nullptr : value - std::string_view(name).size() - 1;
 }
 
 }  // namespace
@@ -236,15 +261,18 @@ void name_unknown(std::string_view entry) {
 Options Options::read() {
   Options options;
   os::Environment environment;
-  if (const char* list = environment.value_of(kList)) read_list(options, list);
+  const char* const preload = entry_of(os::kPreload, environment.value_of(os::kPreload));
+  if (const char* list = environment.value_of(kList))
+    read_list(options, list, {.entry = entry_of(kList, list), .preload = preload});
   for (const Knob& knob : kKnobs) {
-    if (const char* value = environment.value_of(knob.variable)) apply(options, knob, value);
+    if (const char* value = environment.value_of(knob.variable))
+      apply(options, knob, value, {.entry = entry_of(knob.variable, value), .preload = preload});
   }
   if (options.stats_file_said && !options.stats_said) options.stats = StatsFormat::kText;
   if (options.heap_profile_file_said && !options.heap_profile_said) options.heap_profile = kInterval;
   if (options.heap_profile != 0) keep_heap_profile_file();
   environment.rewind();
-  while (const char* entry = environment.next()) name_unknown(entry);
+  while (const char* entry = environment.next()) check_name({.entry = entry, .preload = preload});
   return options;
 }
 

@@ -119,5 +119,6 @@ void wake_one(const std::uint32_t* word) {
 
 Environment::Environment() : variables_(issetugid() == 0 ? *_NSGetEnviron() : nullptr) {}
 Environment::~Environment() = default;
+bool parent_was_given(const char* /*entry*/) { return false; }
 
 }  // namespace hz::os

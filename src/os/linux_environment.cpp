@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "os/linux_file.hpp"
+#include "os/message.hpp"
 #include "os/os.hpp"
 
 namespace hz::os {
@@ -26,6 +27,26 @@ Environment::Environment() : variables_(getauxval(AT_SECURE) == 0 ? environ : nu
 Environment::~Environment() {
   const KeepErrno keep;
   if (text_ != nullptr) munmap(text_, mapped_);
+}
+
+bool parent_was_given(const char* entry) {
+  const KeepErrno keep;
+  BasicMessage<48> path;
+  path.text("/proc/").decimal(static_cast<std::uint64_t>(getppid())).text("/environ").part("", 1);
+  char buffer[512];
+  FileBytes bytes(path.data(), buffer);
+  const char* expected = entry;  // nullptr: this entry is another
+  for (int byte; (byte = bytes.next()) >= 0;) {
+    if (expected != nullptr && static_cast<unsigned char>(*expected) != byte) expected = nullptr;
+    if (byte != 0) {
+      if (expected != nullptr) ++expected;
+    } else if (expected != nullptr) {
+      return true;
+    } else {
+      expected = entry;
+    }
+  }
+  return false;
 }
 
 }  // namespace hz::os

@@ -171,6 +171,10 @@ class Environment {
   std::size_t bytes_ = 0, mapped_ = 0;
   std::size_t at_ = 0;
 };
+// The variable that names libraries which a program loads first; and whether the parent process was started
+// with that entry, "NAME=value", in its environment: false where the system does not say.
+inline constexpr const char* kPreload = "LD_PRELOAD";
+bool parent_was_given(const char* entry);
 
 // `at_thread_exit` is called with the state that the thread has armed when the thread ends; it may arm again
 // to be called after the destructors of others. False (no more keys, no memory): the thread's end goes

@@ -307,4 +307,6 @@ Environment::~Environment() {
   if (text_ != nullptr) FreeEnvironmentStringsA(text_);
 }
 
+bool parent_was_given(const char* /*entry*/) { return false; }
+
 }  // namespace hz::os
