@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hakozuna_observe import control, openmetrics, picture, stats_file, text
 from hakozuna_observe.layout import NOT_SERVED
-from hakozuna_observe.process import UnseenError
+from hakozuna_observe.process import UnseenError, printable
 from hakozuna_observe.profile import MEASURES
 
 
@@ -69,7 +69,7 @@ def _watch(once: Callable[[], str], seconds: float, clear: bool) -> int:
     except UnseenError as why:
         if looks == 0 or why.code == NOT_SERVED:
             raise
-        print(f"hz stat: {why}", file=sys.stderr)
+        print(printable(f"hz stat: {why}"), file=sys.stderr)
         return 0
 
 
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except UnseenError as why:
-        print(f"hz: {why}", file=sys.stderr)
+        print(printable(f"hz: {why}"), file=sys.stderr)
         return why.code
     except KeyboardInterrupt:
         return 130

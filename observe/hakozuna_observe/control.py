@@ -13,14 +13,15 @@ import errno
 import socket
 import struct
 import sys
+import time
 from dataclasses import asdict, dataclass
 
 from hakozuna_observe import layout
-from hakozuna_observe.process import Process, UnseenError
+from hakozuna_observe.process import Process, UnseenError, printable
 
 REFUSED, FORBIDDEN = 2, 3  # what `hz ctl` exits with
 _PATIENCE = 5.0  # seconds
-_MOST_BYTES = 1 << 20
+_MOST_BYTES, _MOST_DIGITS = 1 << 20, 10  # of an answer, and of the error in it
 _PEER = struct.Struct("3i")
 
 
@@ -72,9 +73,14 @@ def _no_socket(process: Process) -> UnseenError:
 
 def _whole(end: socket.socket) -> bytes:
     text = b""
+    until = time.monotonic() + _PATIENCE
     with contextlib.suppress(ConnectionResetError):  # it did not want to read all that it was sent
         while len(text) < _MOST_BYTES and (part := end.recv(65536)):
             text += part
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            end.settimeout(left)
     return text
 
 
@@ -92,8 +98,8 @@ def ask(pid: int, line: str) -> str:
         raise UnseenError(f"process {pid} does not answer") from None
     except OSError as error:
         raise UnseenError(f"process {pid} does not answer: {error.strerror}") from None
-    text, _, code = answer.decode(errors="replace").rstrip("\n").rpartition("\n")
-    if not code.isdigit():
+    text, _, code = printable(answer.decode(errors="replace")).rstrip("\n").rpartition("\n")
+    if not code.isdecimal() or len(code) > _MOST_DIGITS:
         raise UnseenError(f"process {pid} has ended, or its answer is damaged")
     if code != "0":
         raise UnseenError(text, FORBIDDEN if int(code) == errno.EACCES else REFUSED)

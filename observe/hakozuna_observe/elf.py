@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ELF file, as far as a reader of processes needs it: where the library's description lies (a section of that name,
-which also a stripped file has), the build ID, and which function an address is in.
+"""An ELF file, as far as names for addresses need it: the build ID, and which function an address is in.
 
-layout.py asks once for each file that a process has mapped, symbols.py for those that stacks lead through. Reads the
-headers; the tables of symbols only when asked for.
+symbols.py asks for the files that stacks lead through. Reads the headers; the tables of symbols only when asked for. A
+file may be anything that a user mapped: what is read of it, and the length of a name, are bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import struct
 from dataclasses import dataclass
 from typing import BinaryIO
 
-SECTION = b".hakozuna"
 _LOADED = 1  # PT_LOAD
 _NOTE = 7  # SHT_NOTE
 _SYMBOLS, _DYNAMIC_SYMBOLS = 2, 11  # SHT_SYMTAB, SHT_DYNSYM
@@ -24,14 +22,7 @@ _FUNCTIONS = frozenset((2, 10))  # STT_FUNC, STT_GNU_IFUNC
 _SEARCHED = b"\1\x1b\3\x3b"
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-
-
-@dataclass(frozen=True)
-class Found:
-    """Addresses as the file has them: of the section, and of the first byte that is loaded."""
-
-    section: int
-    loaded: int
+_MOST_BYTES, _MOST_NAME, _MOST_NOTES = 512 << 20, 1 << 16, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -66,7 +57,7 @@ class Image:
         self.sections = self._sections(sections, section_bytes, section_count, names)
 
     def _read(self, at: int, count: int) -> bytes:
-        if at + count > self._bytes:
+        if at + count > self._bytes or count > _MOST_BYTES:
             raise EOFError
         self._file.seek(at)
         text = self._file.read(count)
@@ -85,7 +76,7 @@ class Image:
             return []
         rows = [_SECTION_HEADER.unpack(self._read(at + i * width, _SECTION_HEADER.size)) for i in range(count)]
         texts = self._read(rows[names][4], rows[names][5])
-        return [_Section(texts[row[0] :].partition(b"\0")[0], row[1], row[3], row[4], row[5], row[6]) for row in rows]
+        return [_Section(_name_at(texts, row[0]), row[1], row[3], row[4], row[5], row[6]) for row in rows]
 
     def section(self, name: bytes) -> _Section | None:
         """The first of that name."""
@@ -100,7 +91,7 @@ class Image:
     def build_id(self) -> str:
         """In hexadecimal; empty if it has none."""
         for one in self.sections:
-            if one.kind != _NOTE:
+            if one.kind != _NOTE or one.size > _MOST_NOTES:
                 continue
             notes, at = self._read(one.at, one.size), 0
             while at + 12 <= len(notes):
@@ -129,9 +120,8 @@ class Image:
         found = []
         for name, info, _, section, address, size in _SYMBOL.iter_unpack(text):
             if info & 15 in _FUNCTIONS and section != 0:
-                end = names.find(b"\0", name)
                 # Of several names a global one comes last, which is the one that is taken.
-                found.append((address, info >> 4, size, names[name:end].decode("utf-8", "replace")))
+                found.append((address, info >> 4, size, _name_at(names, name).decode("utf-8", "replace")))
         found.sort()
         return [(address, size, name) for address, _, size, name in found]
 
@@ -146,13 +136,6 @@ class Image:
         return sorted(table.address + begin for begin, _ in rows)
 
 
-def find_description(file: BinaryIO) -> Found | None:
-    """None for a file without one, and for what is no 64-bit little-endian ELF file."""
-    try:
-        image = Image(file)
-    except (EOFError, struct.error):
-        return None
-    section = image.section(SECTION)
-    if section is None or not image.loads:
-        return None
-    return Found(section.address, min(one.address - one.at for one in image.loads))
+def _name_at(names: bytes, at: int) -> bytes:
+    end = names.find(b"\0", at, at + _MOST_NAME)
+    return names[at : end if end >= 0 else at]

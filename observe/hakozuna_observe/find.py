@@ -2,7 +2,8 @@
 """All processes that Hakozuna serves and that may be looked into: for `hz top` and `hz exporter`.
 
 A process that is not served is asked again only when it has mapped another program. Costs a read of /proc/PID/maps for
-each process that may be read.
+each process that may be read. No process hides others: one that is damaged is left out, and one that takes long is
+waited for once. Its look goes on meanwhile, and what it finds is shown by a later one.
 """
 
 from __future__ import annotations
@@ -10,37 +11,68 @@ from __future__ import annotations
 from pathlib import Path
 
 from hakozuna_observe import layout, picture
-from hakozuna_observe.process import Process, UnseenError
+from hakozuna_observe.process import Process, UnseenError, Work
+
+_PATIENCE = 2.0  # seconds
+
+
+class _Look:
+    """At one process, in a thread of its own. What was `known` of it before is shown until this one has ended."""
+
+    def __init__(self, process: Process, known: _Look | None) -> None:
+        self.layouts: list[layout.Layout] | None = None if known is None else known.layouts  # None: not asked yet
+        self.pictures: list[picture.Picture] = [] if known is None else known.pictures
+        self.is_late = False
+        self._process = process
+        self._work = Work(self._take)
+
+    def _take(self) -> None:
+        layouts = self.layouts
+        if layouts is None:
+            layouts = self._find()
+        self.pictures = [picture.take(self._process, one) for one in layouts]
+        self.layouts = layouts
+
+    def _find(self) -> list[layout.Layout]:
+        try:
+            return layout.find(self._process)
+        except UnseenError as why:
+            if why.code == layout.NOT_SERVED:
+                return []
+            raise
+
+    def wants_another(self) -> bool:
+        """Returns true if another one is to be begun: the process is ours, and this one has ended."""
+        return not self.is_late and self.layouts != []
+
+    def wait(self) -> None:
+        """The first time for as long as it may take. `UnseenError`: why nothing is to be seen."""
+        self.is_late = not self._work.ended(0.0 if self.is_late else _PATIENCE)
+        if self.is_late and self._process.is_late():
+            self.pictures = []
 
 
 class Watch:
     """Remembers which processes are ours, so that looking again costs little."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str], list[layout.Layout]] = {}
+        self._looks: dict[tuple[int, str], _Look] = {}
 
     def look(self) -> list[picture.Picture]:
         """One picture a heap, of those that live now."""
-        pictures, known = [], {}
+        pictures: list[picture.Picture] = []
+        looks: dict[tuple[int, str], _Look] = {}
         for pid in sorted(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
             try:
                 process = Process(pid)
                 key = (pid, process.started + process.name())
-                layouts = self._known.get(key)
-                if layouts is None:
-                    layouts = self._layouts(process)
-                known[key] = layouts
-                pictures += [picture.take(process, one) for one in layouts]
+                look = self._looks.get(key)
+                if look is None or look.wants_another():
+                    look = _Look(process, look)
+                looks[key] = look
+                look.wait()
+                pictures += look.pictures
             except UnseenError:
                 continue
-        self._known = known
+        self._looks = looks
         return pictures
-
-    @staticmethod
-    def _layouts(process: Process) -> list[layout.Layout]:
-        try:
-            return layout.find(process)
-        except UnseenError as why:
-            if why.code == layout.NOT_SERVED:
-                return []
-            raise

@@ -2,17 +2,17 @@
 """The description that the library has of itself (src/base/layout.hpp), read from a process: which words there are,
 and where.
 
-A reader needs the version of the description to be its own; which words there are may differ by line and by release.
+It is searched for in the memory of the process, among the variables of each file with code. No file is opened: whatever
+became of it, and whatever lies in its place now, the process has what it runs. A reader needs the version of the
+description to be its own; which words there are may differ by line and by release.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
-from hakozuna_observe import elf
 from hakozuna_observe.process import Process, UnreadableError, UnseenError
 
 VERSION = 1
@@ -21,6 +21,8 @@ _MAGIC = b"hzlayout"
 _HEAD = struct.Struct("<8sII16s16sIIQ")
 _WORD = struct.Struct("<24sIHBB")
 _MOST_WORDS, _MOST_BYTES = 4096, 4096
+_MOST_LIBRARIES = 64
+_MOST_VARIABLES = 64 << 20  # bytes of one mapping
 
 
 @dataclass(frozen=True)
@@ -50,41 +52,35 @@ class Layout:
         return default if word is None else word.at
 
 
-@lru_cache(maxsize=512)
-def _description_of(path: str, _identity: tuple[int, int, int]) -> elf.Found | None:
-    with Path(path).open("rb") as file:
-        return elf.find_description(file)
-
-
-def _descriptions(process: Process) -> list[int]:
-    """Addresses of them, of every file that is mapped."""
-    found, seen = [], set()
-    for mapping in process.mappings():
-        if mapping.offset != 0 or mapping.path in seen:
+def _descriptions(process: Process) -> Iterator[int]:
+    """Addresses of what may be one."""
+    mappings = process.mappings()
+    with_code = {one.file for one in mappings if "x" in one.access}
+    for one in mappings:
+        if one.file not in with_code or one.access != "rw-p":
             continue
-        seen.add(mapping.path)
-        path = process.root / "root" / mapping.path.lstrip("/")
-        if mapping.path.endswith(" (deleted)"):
-            # The program itself can be read all the same; a library cannot, but to root.
-            path = process.root / "exe"
-        try:
-            status = Path(path).stat()
-            section = _description_of(str(path), (status.st_dev, status.st_ino, status.st_mtime_ns))
-        except OSError:
-            continue
-        if section is not None:
-            found.append(mapping.start + section.section - section.loaded)
-    return found
+        for start, end in process.touched(one.start, min(one.end, one.start + _MOST_VARIABLES)):
+            try:
+                text = process.read(start, end - start)
+            except UnreadableError:  # it has just been unmapped
+                continue
+            at = text.find(_MAGIC)
+            while at >= 0:
+                yield start + at
+                at = text.find(_MAGIC, at + 1)
 
 
-def _text(padded: bytes) -> str:
-    return padded.rstrip(b"\0").decode("ascii", "replace")
+def _text(process: Process, padded: bytes) -> str:
+    text = padded.rstrip(b"\0").decode("ascii", "replace")
+    if not text or not text.isprintable() or not text.isascii():
+        raise process.damaged()
+    return text
 
 
 def _read_one(process: Process, at: int) -> Layout | None:
     try:
         head = process.read(at, _HEAD.size)
-    except UnreadableError:  # the file is another one by now
+    except UnreadableError:  # the library has just been unmapped
         return None
     magic, version, size, line, release, word_bytes, count, words_at = _HEAD.unpack(head)
     if magic != _MAGIC:
@@ -94,20 +90,28 @@ def _read_one(process: Process, at: int) -> Layout | None:
             f"process {process.pid}: its library describes itself in version {version}, this hz reads {VERSION}"
         )
     if not (_HEAD.size <= size <= _MOST_BYTES and count <= _MOST_WORDS and _WORD.size <= word_bytes <= _MOST_BYTES):
-        raise UnseenError(f"process {process.pid}: the description of its library is damaged")
+        raise process.damaged()
     parts = struct.unpack_from(f"<{(size - _HEAD.size) // 8}Q", process.read(at, size), _HEAD.size)
     text = process.read(words_at, count * word_bytes)
     words = {}
     for i in range(count):
         name, offset, many, width, part = _WORD.unpack_from(text, i * word_bytes)
-        base = parts[part] if width != 0 and part < len(parts) else 0
-        words[_text(name)] = Word(base + offset, many, width, base == 0)
-    return Layout(_text(line), _text(release), words)
+        if part >= len(parts):
+            raise process.damaged()
+        base = parts[part] if width != 0 else 0
+        words[_text(process, name)] = Word(base + offset, many, width, base == 0)
+    return Layout(_text(process, line), _text(process, release), words)
 
 
 def find(process: Process) -> list[Layout]:
     """All libraries of ours that it has: usually one. `UnseenError` if there is none."""
-    layouts = [layout for at in _descriptions(process) if (layout := _read_one(process, at)) is not None]
+    layouts: list[Layout] = []
+    for at in _descriptions(process):
+        layout = _read_one(process, at)
+        if layout is not None:
+            layouts.append(layout)
+        if len(layouts) > _MOST_LIBRARIES:
+            raise process.damaged()
     if not layouts:
         raise UnseenError(f"process {process.pid} ({process.name()}) is not served by Hakozuna", NOT_SERVED)
     return layouts

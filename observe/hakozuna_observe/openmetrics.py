@@ -58,11 +58,12 @@ class _Family:
 
     def __init__(self, name: str, kind: str, text: str, unit: str = "") -> None:
         self.name, self.kind, self.help, self.unit = f"hakozuna_{name}", kind, text, unit
-        self.samples: list[str] = []
+        self.samples: dict[str, int] = {}
 
     def add(self, picture: Picture, value: int, more: Mapping[str, str] | None = None) -> None:
         suffix = {"counter": "_total", "info": "_info"}.get(self.kind, "")
-        self.samples.append(f"{self.name}{suffix}{_labels(picture, more)} {value}")
+        # Two samples of one name spoil the scrape, and with it those of all other processes: they are one heap's.
+        self.samples.setdefault(f"{self.name}{suffix}{_labels(picture, more)}", value)
 
     def lines(self) -> Iterator[str]:
         if not self.samples:
@@ -71,7 +72,8 @@ class _Family:
         if self.unit:
             yield f"# UNIT {self.name} {self.unit}"
         yield f"# HELP {self.name} {self.help}"
-        yield from self.samples
+        for labels, value in self.samples.items():
+            yield f"{labels} {value}"
 
 
 def render(pictures: Iterable[Picture]) -> str:

@@ -4,25 +4,27 @@
 `take` reads a process whose threads run on meanwhile. What changes hands just then, as when the purger takes back what
 idle threads cache, would be counted twice or not at all: so the books are read again until they stood still, a few
 times. Sums of a busy process are off by what moved in the milliseconds of the last look; of one at rest they are those
-of hz_stats. Costs the reader time proportional to the spans
-that the heap ever had (some 20 MiB/s of descriptors), and the process nothing.
+of hz_stats. A process may say anything of its heap: what cannot be true is an `UnseenError`. Costs the reader time
+proportional to the spans that the heap ever had (some 20 MiB/s of descriptors), and the process nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from array import array
 from dataclasses import dataclass, field
 
 from hakozuna_observe.layout import Layout, Word
-from hakozuna_observe.process import Process, UnreadableError, UnseenError
+from hakozuna_observe.process import Process, UnreadableError, UnseenError, within_patience
 
 _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _SIGNED = frozenset({"thread.room", "thread.capacity", "thread.out", "thread.waiting", "thread.spans"})
 _NO_LIMIT = 2**64 - 1
 _MOST_THREADS = 100_000  # of a list that is read while it changes
-_LOOKS = 5
+_LOOKS, _MOST_SECONDS = 5, 2.0  # and time that they may take before another one is begun
+_ROWS = 1 << 16  # descriptors of spans that are read at once
 TENTHS = 10  # how full a span is
 PURGER = ("none", "at work", "asleep")
 
@@ -127,7 +129,15 @@ class _Reader:
 
 
 def take(process: Process, layout: Layout) -> Picture:
-    """Reads what the heap holds now; `UnseenError` if the process ended meanwhile."""
+    """Reads what the heap holds now; `UnseenError` if the process ended meanwhile, or what it says cannot be true."""
+    try:
+        return _take(process, layout)
+    except (ArithmeticError, LookupError, MemoryError, ValueError, struct.error):
+        # It has sizes of zero, numbers that are none of its classes, offsets behind what they are offsets in.
+        raise process.damaged() from None
+
+
+def _take(process: Process, layout: Layout) -> Picture:
     reader = _Reader(process, layout)
     boxes = "thread.bytes" in layout
     classes = _classes_of_boxes(reader) if boxes else _classes_of_regions(reader)
@@ -254,18 +264,23 @@ def _classes_of_boxes(reader: _Reader) -> list[SizeClass]:
 
 def _count_spans(reader: _Reader, base: int, begin: int, top: int, classes: list[SizeClass], granule: int) -> None:
     width = reader.layout.number("span.bytes")
-    try:
-        text = reader.process.read(base + begin * width, (top - begin) * width)
-    except UnreadableError:  # the rows of a new span may not be there yet, and those of an old one no longer
+    words = [reader.word(f"span.{name}") for name in ("place", "carved", "free", "absent")]
+    places = [word.at // 2 for word in words if word is not None]
+    if len(places) != len(words):
         return
-    columns = {}
-    for name in ("place", "carved", "free", "absent"):
-        word = reader.word(f"span.{name}")
-        if word is None:
-            return
-        columns[name] = array("H", text)[word.at // 2 :: width // 2]
     page = reader.layout.number("span.page")
-    for place, carved, free, absent in zip(*columns.values(), strict=True):
+    while begin < top:
+        count = min(top - begin, _ROWS)
+        try:
+            text = array("H", reader.process.read(base + begin * width, count * width))
+        except UnreadableError:  # the rows of a new span may not be there yet, and those of an old one no longer
+            return
+        _count_rows([text[place :: width // 2] for place in places], classes, granule, page)
+        begin += count
+
+
+def _count_rows(columns: list[array[int]], classes: list[SizeClass], granule: int, page: int) -> None:
+    for place, carved, free, absent in zip(*columns, strict=True):
         number = place & 0xFF
         if number == 0 or number >= len(classes):
             continue
@@ -287,12 +302,13 @@ def _add_span(one: SizeClass, slots: int, out: int, span_bytes: int, untouched: 
 def _settled(reader: _Reader, classes: list[SizeClass]) -> tuple[list[Thread], dict[str, int], dict[str, int]]:
     """Threads and sums as below, and retention's words, of a moment in which nothing moved between them; of the last
     look where something always does."""
+    until = time.monotonic() + _MOST_SECONDS
     for _ in range(_LOOKS):
         before = _books(reader)
         for one in classes:
             one.cached = 0
         threads, sums = _threads(reader, classes)
-        if _books(reader) == before:
+        if _books(reader) == before or time.monotonic() > until:
             break
     return threads, sums, before[0]
 
@@ -330,7 +346,7 @@ def _threads(reader: _Reader, classes: list[SizeClass]) -> tuple[list[Thread], d
 
 
 # How far from a variable of ours in a thread's static storage the C library may keep the thread's number.
-_BEFORE, _AFTER = 8 << 10, 64 << 10
+_BEFORE, _AFTER, _FEW = 8 << 10, 64 << 10, 8
 
 
 def _numbers(process: Process, variables: list[int]) -> dict[int, int]:
@@ -338,16 +354,21 @@ def _numbers(process: Process, variables: list[int]) -> dict[int, int]:
     them, since that would be one more system call in each thread; but the C library keeps them, as far from our
     variables in every thread as in any other (initial-exec storage). So: the distance at which they have
     numbers of threads, all different. Whoever is not found, as with a C library that has them elsewhere, has none."""
-    known = {struct.pack("<I", number): number for number in process.thread_numbers()}
+    numbers = set(process.thread_numbers())
     distances: dict[int, dict[int, int]] = {}
-    for variable in variables:
-        first, text = process.read_around(variable, _BEFORE, _AFTER)
-        for packed, number in known.items():
-            at = text.find(packed)
-            while at >= 0:
-                if at % 4 == 0:
-                    distances.setdefault(first + at - variable, {})[variable] = number
-                at = text.find(packed, at + 1)
+    # Those of a few tell which distances there may be.
+    for variable in variables[:_FEW]:
+        first, text = process.read_around(variable & -4, _BEFORE, _AFTER)
+        for i, number in enumerate(array("I", text)):
+            if number in numbers:
+                distances.setdefault(first + 4 * i - variable, {})[variable] = number
+    likely = sorted(distances.values(), key=lambda found: -len(set(found.values())))
+    for distance in [each for each, found in distances.items() if any(found is one for one in likely[:_FEW])]:
+        for variable in variables[_FEW:]:
+            with contextlib.suppress(UnreadableError):  # the thread has just ended
+                (number,) = struct.unpack("<I", process.read(variable + distance, 4))
+                if number in numbers:
+                    distances[distance][variable] = number
     # A thread may have ended meanwhile: the distance that tells the most apart.
     return max(distances.values(), key=lambda found: len(set(found.values())), default={})
 
@@ -481,7 +502,7 @@ def look(pid: int) -> list[Picture]:
     from hakozuna_observe import layout as description
 
     process = Process(pid)
-    pictures = [take(process, one) for one in description.find(process)]
+    pictures = within_patience(process, lambda: [take(process, one) for one in description.find(process)])
     if not process.is_the_same():
         raise UnseenError(f"process {pid} has ended")
     return pictures

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hakozuna_observe import flame, pprof, profile, text
-from hakozuna_observe.process import UnseenError
+from hakozuna_observe.process import UnseenError, one_line, printable
 from hakozuna_observe.profile import BUCKETS, UNREADABLE, Figures, Profile
 from hakozuna_observe.symbols import Frame, Names, short, without_library
 
@@ -147,17 +147,12 @@ def lifetime(figures: Figures) -> str:
     return "stays"
 
 
-def _clean(words: str) -> str:
-    """For a terminal: a name from a file may have anything in it."""
-    return "".join(letter if letter.isprintable() else "?" for letter in words)
-
-
 def title(one: Read) -> str:
     """Whose profile it is."""
     if len(one.profiles) == 1:
         only = one.profiles[0]
-        return f"{_clean(only.name)} {only.pid}: line {only.line} {only.release}, up {duration(only.uptime)}"
-    programs = sorted({_clean(each.name) for each in one.profiles})
+        return one_line(f"{only.name} {only.pid}: line {only.line} {only.release}, up {duration(only.uptime)}")
+    programs = sorted({one_line(each.name) for each in one.profiles})
     return f"{len(one.profiles)} processes together: {', '.join(programs)}"
 
 
@@ -206,7 +201,7 @@ def _callers(frames: Stack, width: int) -> list[str]:
     names: list[str] = []
     for i, frame in enumerate(frames[:_ALIKE]):
         place = f" ({frame.place})" if frame.place and i < _PLACED else ""
-        name = _clean(short(frame.function) + place)
+        name = one_line(short(frame.function) + place)
         if i < _PLACED or names[-1] != name:
             names.append(name)
     lines = [names[0], *(["< " + " < ".join(names[1:])] if names[1:] else [])]
@@ -392,7 +387,7 @@ def leaks(
         ]
         for number, frame in enumerate(stack):
             place = f"  {frame.file}:{frame.line}" if frame.file and frame.line else ""
-            lines.append(_cut(_clean(f"  #{number:<2} {short(frame.function)}{place}"), width))
+            lines.append(_cut(one_line(f"  #{number:<2} {short(frame.function)}{place}"), width))
     lines += _left(len(told), top)
     sum_of = Figures()
     for _, figures in told:
@@ -440,7 +435,7 @@ def folded(one: Read, by: str) -> str:
     rows: dict[str, int] = {}
     for stack, figures in one.sites:
         if figures.bytes_of(by):
-            names = (re.sub(r"\s", " ", frame.function.replace(";", ":")) for frame in reversed(stack))
+            names = (one_line(re.sub(r"\s", " ", frame.function.replace(";", ":"))) for frame in reversed(stack))
             key = ";".join(names)
             rows[key] = rows.get(key, 0) + figures.bytes_of(by)
     return "".join(f"{stack} {amount}\n" for stack, amount in sorted(rows.items()))
@@ -473,7 +468,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         one = read(options.sources, names)
     for note in names.notes:
-        print(f"hz prof: {note}", file=sys.stderr)
+        print(printable(f"hz prof: {note}"), file=sys.stderr)
     is_written = False
     for path, make in _outputs(options, one, before):
         if path:
@@ -517,7 +512,7 @@ def _outputs(
             about = [f"before: {title(before)}", *facts(before), f"after: {title(one)}", *facts(one)]
         head = "heap profile: " if before is None else "heap profiles: what changed in "
         sites = before.sites if before is not None else None
-        return flame.render(head + _clean(one.profiles[0].name), about, options.by, one.sites, sites).encode()
+        return flame.render(head + one_line(one.profiles[0].name), about, options.by, one.sites, sites).encode()
 
     return [
         (options.save, lambda: profile.write(one.profiles[0]).encode("utf-8", "replace")),

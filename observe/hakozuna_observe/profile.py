@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hakozuna_observe import layout
-from hakozuna_observe.process import Process, UnseenError
+from hakozuna_observe.process import Process, UnseenError, open_regular, within_patience
 
 VERSION = 1
 UNREADABLE = 2  # the exit code where there is no such process or file, or where it is no profile
@@ -29,6 +29,7 @@ _WITHOUT = "hz7"  # the line that samples nothing
 _MOST_FRAMES = 64
 _MOST_LINE = 1 << 16
 _MOST_TABLE = 1 << 30
+_MOST_ROWS = 1 << 21  # of a file
 
 COUNTS = (*(f"{measure}_{what}" for measure in MEASURES for what in ("blocks", "bytes")), "samples", "freed")
 _NUMBER = r"([0-9]{1,19})"
@@ -145,10 +146,11 @@ class Profile:
 def read(path: str) -> Profile:
     """Of a file as the library writes it."""
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(Path(path)) as file:
             return _parse(file, path)
-    except OSError as error:
-        raise UnseenError(f"{path}: {error.strerror or error}", UNREADABLE) from None
+    except (OSError, ValueError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise UnseenError(f"{path}: {why}", UNREADABLE) from None
 
 
 def _lines(file: BinaryIO, path: str) -> Iterator[str]:
@@ -176,7 +178,7 @@ def _parse(file: BinaryIO, path: str) -> Profile:
         for line in _lines(file, path):
             number += 1
             kind, _, rest = line.partition(" ")
-            if ended:
+            if ended or number > _MOST_ROWS:
                 raise ValueError
             if kind == "site":
                 sites.append(_site(line))
@@ -252,12 +254,19 @@ def write(profile: Profile) -> str:
 def of_process(pid: int) -> list[Profile]:
     """Of a process while it runs: one a heap that keeps a profile."""
     process = Process(pid)
+    return within_patience(process, lambda: _of_process(process))
+
+
+def _of_process(process: Process) -> list[Profile]:
     heaps = layout.find(process)
     # Several heaps of one program have one profile.
     kept = {word.at: heap for heap in reversed(heaps) if (word := heap.words.get("profile.sites")) is not None}
-    profiles = [found for heap in kept.values() if (found := _of_heap(process, heap)) is not None]
+    try:
+        profiles = [found for heap in kept.values() if (found := _of_heap(process, heap)) is not None]
+    except (ArithmeticError, LookupError, MemoryError, ValueError, struct.error):
+        raise process.damaged() from None
     if not profiles:
-        name = f"process {pid} ({process.name()})"
+        name = f"process {process.pid} ({process.name()})"
         if not any("profile.interval" in heap for heap in heaps):
             raise UnseenError(
                 f"{name}: its library, {heaps[0].line} {heaps[0].release}, keeps no heap profile", UNREADABLE
@@ -280,7 +289,7 @@ def _of_heap(process: Process, heap: layout.Layout) -> Profile | None:
     table = _word(process, heap, "profile.sites") if interval else 0
     if table == 0:
         return None
-    mappings = [code for line in process.text("maps").splitlines() if (code := _executable(line)) is not None]
+    mappings = [code for line in process.text("maps").split("\n") if (code := _executable(line)) is not None]
     try:
         program = str((process.root / "exe").readlink())
     except OSError:
@@ -320,7 +329,7 @@ def _sites(process: Process, heap: layout.Layout, table: int) -> Iterator[Site]:
     words = {name: heap.words.get(f"site.{name}") for name in names}
     at = {name: word.at for name, word in words.items() if word is not None}
     if len(at) != len(names) or not 0 < width <= 1 << 16 or width * most > _MOST_TABLE or max(at.values()) >= width:
-        raise UnseenError(f"process {process.pid}: the description of its library is damaged")
+        raise process.damaged()
     room = min((width - at["frames"]) // 8, _MOST_FRAMES)
     together = max((1 << 20) // width, 1)
     for first in range(0, most, together):

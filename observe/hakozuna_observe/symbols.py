@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakozuna_observe.elf import Image
+from hakozuna_observe.process import open_regular
 from hakozuna_observe.profile import Code, Profile
 
 DEBUG_FILES = Path("/usr/lib/debug/.build-id")
@@ -105,9 +106,9 @@ class Names:
             return ""
         if file not in self._build_ids:
             try:
-                with file.open("rb") as opened:
+                with open_regular(file) as opened:
                     self._build_ids[file] = Image(opened).build_id()
-            except (OSError, EOFError, struct.error):
+            except (OSError, EOFError, ValueError, MemoryError, struct.error):
                 self._build_ids[file] = ""
         return self._build_ids[file]
 
@@ -125,22 +126,22 @@ class Names:
     def _of_file(self, path: Path, module: str, offsets: list[int]) -> dict[int, tuple[Frame, ...]]:
         """What lies at these offsets; nothing for a file that cannot be read."""
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 image = Image(file)
                 at = {offset: address for offset in offsets if (address := image.address_of(offset)) is not None}
                 functions, beginnings = image.functions(), image.beginnings()
                 build_id = image.build_id()
                 lines = path if image.has_lines() else None
-        except (OSError, EOFError, struct.error):
+        except (OSError, EOFError, ValueError, MemoryError, struct.error):
             return {}
         separate = DEBUG_FILES / build_id[:2] / f"{build_id[2:]}.debug"
         if build_id:
             try:
-                with separate.open("rb") as file:
+                with open_regular(separate) as file:
                     image = Image(file)
                     functions = image.functions() or functions
                     lines = separate if lines is None and image.has_lines() else lines
-            except (OSError, EOFError, struct.error):
+            except (OSError, EOFError, ValueError, MemoryError, struct.error):
                 pass
         addresses = set(at.values())
         asked = _ask(lines, sorted(addresses)) if lines is not None else {}

@@ -161,7 +161,7 @@ class Top(App[None]):
             table.clear()
             for key, one in zip(keys, rows, strict=True):
                 amounts = (Text(size(of(one)), justify="right") for _, of in _COLUMNS)
-                table.add_row(str(one.pid), one.program, *amounts, key=key)
+                table.add_row(str(one.pid), Text(one.program), *amounts, key=key)
             if chosen is not None:
                 table.move_cursor(row=keys.index(chosen))
         if chosen is not None:

@@ -22,8 +22,8 @@
 #define HZ_WIDE_INLINE HZ_INLINE
 #endif
 
-// Of the object that describes the heap to who looks from outside: it is kept, and can be found in a program
-// without symbols.
+// The object that describes the heap to readers from outside. It is kept, among the variables of a file with
+// code.
 #if defined(__linux__)
 #define HZ_DESCRIPTION __attribute__((used, retain, section(".hakozuna")))
 #else

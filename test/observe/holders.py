@@ -93,14 +93,19 @@ def hz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def as_other_user(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`hz` without the launcher, of a user who has nothing to say."""
+    """`hz` of a user who has nothing to say."""
+    return as_user(65534, *arguments)
+
+
+def as_user(user: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`hz` without the launcher, of a user without rights."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv")
     package = str(Path(hakozuna_observe.__file__).parents[1])
     answer = subprocess.run(
         [
             "setpriv",
-            "--reuid=65534",
+            f"--reuid={user}",
             "--clear-groups",
             "--inh-caps=-all",
             "--bounding-set=-all",

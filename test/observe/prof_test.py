@@ -172,7 +172,7 @@ def test_much_nonsense_is_refused_at_once(run: Run, tmp_path: Path) -> None:
     ("arguments", "code_", "sentence"),
     [
         (["/no/such/file"], 2, "No such file"),
-        (["/"], 2, "directory"),
+        (["/"], 2, "not a regular file"),
         (["999999999"], 2, "there is no process 999999999"),
         ([], 125, "PID|FILE"),
         (["--by", "dead", "x"], 125, "invalid choice"),
