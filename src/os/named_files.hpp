@@ -15,13 +15,15 @@ bool is_absolute(const char* path);
 bool current_folder(char* out, std::size_t room);
 
 enum class Write : unsigned char { kAppend, kReplace, kNew };  // kNew: nothing may be there
-// A file to write to, which none is below 0. What replaces a file does not wait for a reader of a pipe.
+// Opens a file to write to; a number below 0 if it cannot. Never waits, neither here nor in a write: a pipe
+// without a reader cannot be opened, and one that is full fails the write. Follows a link only if this user
+// or root made it.
 std::intptr_t open_to_write(const char* path, Write how);
 bool write(std::intptr_t file, const char* text, std::size_t length);  // whether all of it was written
 void close_written(std::intptr_t file);
 bool rename(const char* from, const char* to);  // in place of what is there
 void remove(const char* path);
-// Bytes that were read, at most `room`; -1: it cannot be read. Never waits for a writer of a pipe.
+// Bytes that were read, at most `room`; -1: it cannot be read. Never waits, and follows links, as above.
 std::ptrdiff_t read(const char* path, char* out, std::size_t room);
 
 }  // namespace hz::os::files

@@ -6,14 +6,24 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/compiler.hpp"
 #include "os/named_files.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
 
 namespace hz::os {
 namespace files {
+namespace {
+
+constexpr mode_t kMode = 0666;
+constexpr unsigned kMostLinks = 4;
+constexpr std::size_t kLongestTarget = 1024;
+
+}  // namespace
 
 bool is_absolute(const char* path) { return path[0] == '/'; }
 
@@ -22,12 +32,63 @@ bool current_folder(char* out, std::size_t room) {
   return getcwd(out, room) != nullptr;
 }
 
+namespace {
+
+// The system's own links: they name what is open, and cannot be read as a path.
+bool is_of_the_system(const char* path) {
+  return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+}
+
+int open_without_waiting(const char* path, int flags, unsigned links);
+
+// Opens what the link at `path` leads to, unless another user made it. `links`: how many more may follow.
+HZ_SLOW int follow(const char* path, int flags, unsigned links) {
+  struct stat link;
+  if (links == 0 || lstat(path, &link) != 0 || (link.st_uid != 0 && link.st_uid != geteuid())) return -1;
+  if (is_of_the_system(path)) return open(path, flags & ~O_NOFOLLOW, kMode);
+  char target[kLongestTarget];
+  const char* const name = strrchr(path, '/');
+  const std::size_t folder = name == nullptr ? 0 : static_cast<std::size_t>(name + 1 - path);
+  if (folder >= sizeof target) return -1;
+  ssize_t length = readlink(path, target, sizeof target);
+  if (length <= 0 || static_cast<std::size_t>(length) >= sizeof target) return -1;
+  target[length] = 0;
+  if (!is_absolute(target)) {
+    if (folder + static_cast<std::size_t>(length) >= sizeof target) return -1;
+    memmove(target + folder, target, static_cast<std::size_t>(length) + 1);
+    memcpy(target, path, folder);
+  }
+  return open_without_waiting(target, flags, links - 1);
+}
+int open_without_waiting(const char* path, int flags, unsigned links) {
+  const int file = open(path, flags | O_NOFOLLOW, kMode);
+  return file < 0 && errno == ELOOP ? follow(path, flags, links) : file;
+}
+
+// Opens a file that the user named, which is none that waits: no folder, no block device. -1: it cannot be
+// had.
+int open_named(const char* path, int flags) {
+  const int file = open_without_waiting(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, kMostLinks);
+  struct stat found;
+  if (file < 0) return -1;
+  if (fstat(file, &found) == 0 &&
+      (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode) || S_ISFIFO(found.st_mode)))
+    return file;
+  close(file);
+  return -1;
+}
+
+}  // namespace
+
 std::intptr_t open_to_write(const char* path, Write how) {
   const KeepErrno keep;
   const NoCancel no_cancel;
-  constexpr mode_t kMode = 0666;
-  const int flags = how == Write::kAppend ? O_APPEND : how == Write::kReplace ? O_TRUNC | O_NONBLOCK : O_EXCL;
-  return open(path, O_WRONLY | O_CREAT | flags | O_CLOEXEC | O_NOCTTY, kMode);
+  const int flags = how == Write::kAppend ? O_APPEND : how == Write::kReplace ? 0 : O_EXCL;
+  const int file = open_named(path, O_WRONLY | O_CREAT | flags);
+  // What has no length to cut, such as a terminal, refuses, and is written to all the same.
+  if (file >= 0 && how == Write::kReplace && ftruncate(file, 0) != 0 && errno != EINVAL)
+    return close(file), -1;
+  return file;
 }
 
 bool write(std::intptr_t file, const char* text, std::size_t length) {
@@ -62,8 +123,7 @@ void remove(const char* path) {
 std::ptrdiff_t read(const char* path, char* out, std::size_t room) {
   const KeepErrno keep;
   const NoCancel no_cancel;
-  // What would not end, or would wait for somebody else, is no profile.
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const int file = open_named(path, O_RDONLY);
   if (file < 0) return -1;
   std::size_t bytes = 0;
   for (ssize_t n = 1; n != 0 && bytes < room;) {
