@@ -234,8 +234,10 @@ bool resembles(std::string_view one, std::string_view other, unsigned most) {
   while (!one.empty() && !other.empty() && one[0] == other[0]) one.remove_prefix(1), other.remove_prefix(1);
   if (one.empty() || other.empty()) return one.size() + other.size() <= most;
   if (most == 0) return false;
-  return resembles(one.substr(1), other.substr(1), most - 1) || resembles(one.substr(1), other, most - 1) ||
-         resembles(one, other.substr(1), most - 1);
+  std::string_view rest = one, others = other;  // substr() throws
+  rest.remove_prefix(1), others.remove_prefix(1);
+  return resembles(rest, others, most - 1) || resembles(rest, other, most - 1) ||
+         resembles(one, others, most - 1);
 }
 
 // Warns of a variable that is none of ours, if it resembles one.
