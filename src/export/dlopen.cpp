@@ -2,30 +2,36 @@
 //
 // dlopen without RTLD_DEEPBIND. A plugin that is loaded with that flag looks into its own dependencies first,
 // so it takes malloc and free from the C library while the program takes them from us, and each frees blocks
-// of the other. Called by programs in place of the C library's dlopen; costs a load more than that.
+// of the other. With HZ_DEEPBIND=keep the flag stays: the plugin then sees its own versions of libraries, and
+// its malloc and free are the C library's. Called by programs in place of the C library's dlopen; costs a
+// load more than that.
 #include <dlfcn.h>
 
 #include <atomic>
 
-#include "base/compiler.hpp"
+#include "export/line.hpp"
 #include "os/linux_symbols.hpp"
 
 namespace {
 
 using Open = void* (*)(const char*, int);
 constinit std::atomic<Open> known{nullptr};
+constinit std::atomic<int> cleared{RTLD_DEEPBIND};  // flags that do not go on
 
 // Not by dlsym: a library that wraps it may call dlopen to find the C library's.
-Open next_dlopen() {
-  const Open open = known.load(std::memory_order_relaxed);
-  if (HZ_LIKELY(open != nullptr)) return open;
+HZ_COLD Open find_next() {
   const auto next = reinterpret_cast<Open>(hz::os::next_function("dlopen"));
+  if (hz::ThisLibrary::keeps_deepbind()) cleared.store(0, std::memory_order_relaxed);
   known.store(next, std::memory_order_relaxed);
   return next;
 }
+HZ_INLINE Open next_dlopen() {
+  const Open open = known.load(std::memory_order_relaxed);
+  return HZ_LIKELY(open != nullptr) ? open : find_next();
+}
 
 // While there is one thread, and nothing can be unloaded.
-__attribute__((constructor)) void at_load() { next_dlopen(); }
+__attribute__((constructor)) void at_load() { find_next(); }
 
 }  // namespace
 
@@ -35,5 +41,5 @@ __attribute__((constructor)) void at_load() { next_dlopen(); }
 HZ_EXPORT void* dlopen(const char* file, int flags) noexcept {
   const Open next = next_dlopen();
   if (next == nullptr) return nullptr;
-  return next(file, flags & ~RTLD_DEEPBIND);
+  return next(file, flags & ~cleared.load(std::memory_order_relaxed));
 }

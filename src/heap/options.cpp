@@ -55,6 +55,7 @@ using Text = os::TextInto;
 constexpr const char* kYesOrNo[] = {"0", "1"};
 constexpr const char* kStats[] = {"0", "1", "json"};
 constexpr const char* kOnInvalid[] = {"abort", "report"};
+constexpr const char* kDeepBind[] = {"clear", "keep"};
 constexpr const char* kHugePages[] = {"auto", "never", "always"};
 constexpr const char* kPolicies[] = {"frozen", "observe", "learn"};
 
@@ -308,7 +309,7 @@ HZ_COLD void Options::warn_of_lacks(const char* line, const Preset* found) const
   if (guard_sample != 0) warn_of_guard_sample(line);
 }
 
-constexpr Options::Knob Options::kKnobs[26] = {
+constexpr Options::Knob Options::kKnobs[27] = {
     {"stats", "HZ_STATS", "0, 1, json", "count operations and print one line at exit", set_stats,
      tell_word<&Options::stats, kStats>},
     {"stats_file", "HZ_STATS_FILE", "a path of up to 1000 bytes; %p in it is the process's number",
@@ -381,6 +382,9 @@ constexpr Options::Knob Options::kKnobs[26] = {
     {"redirect", "HZ_REDIRECT", "0, 1",
      "whether the DLL that redirects the malloc of Windows' C runtimes does so",
      set_word<&Options::redirect, kYesOrNo>, tell_word<&Options::redirect, kYesOrNo>},
+    {"deepbind", "HZ_DEEPBIND", "clear, keep",
+     "whether dlopen clears RTLD_DEEPBIND, so that such a plugin shares the program's heap",
+     set_word<&Options::keep_deepbind, kDeepBind>, tell_word<&Options::keep_deepbind, kDeepBind>},
 };
 
 }  // namespace hz

@@ -60,6 +60,7 @@ struct Options {
   bool background = true;
   bool name_mappings = false;
   bool redirect = true;
+  bool keep_deepbind = false;
   bool control = false;
   os::HugePages huge_pages = os::HugePages::kAsTheSystemSays;
   std::size_t thread_cache = 0;  // 0: the line's default
@@ -83,7 +84,7 @@ struct Options {
     void (*tell)(const Options&, os::TextInto&);  // as `set` would take it
     Setting live = Setting::kStartOnly;
   };
-  static const Knob kKnobs[26];
+  static const Knob kKnobs[27];
 
   static Options read();
 

@@ -322,6 +322,10 @@ struct Library {
     H::open();
     return H::options.redirect;
   }
+  static bool keeps_deepbind() {
+    H::open();
+    return H::options.keep_deepbind;
+  }
 
   static bool write_profile() { return false; }  // it has no policy
   // Every free would have to ask whether its block is a sample.
