@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The 20 replaceable C++ operators. The library does not depend on the C++ runtime: what it throws and the
-// handler it calls are weak references, present in every program that has a C++ runtime. Compiled with unwind
-// tables, so that the exception passes through.
+// handler it calls are looked for when memory is short (new_handler.hpp). Compiled with unwind tables, so
+// that the exception passes through.
 #include <new>
 
 #include "export/c_rules.hpp"
 #include "export/new_handler.hpp"
 
 using hz::ThisHeap;
-
-namespace std {
-__attribute__((weak, noreturn)) void __throw_bad_alloc();
-}
 
 namespace {
 
@@ -23,19 +19,16 @@ HZ_INLINE void* allocate(std::size_t size, std::size_t alignment) {
   return hz::is_power_of_two(alignment) ? ThisHeap::aligned(alignment, size) : nullptr;
 }
 
-// The loop that the standard asks for: the handler frees something, throws, or there is none.
-HZ_COLD void* retry(std::size_t size, std::size_t alignment, bool may_throw) {
-  while (may_throw ? hz::call_new_handler() : hz::try_new_handler()) {
-    if (void* block = allocate(size, alignment)) return block;
-  }
-  if (!may_throw) return nullptr;
-  if (std::__throw_bad_alloc != nullptr) std::__throw_bad_alloc();
-  hz::os::abort_process();
+HZ_COLD void* after_failure(std::size_t size, std::size_t alignment, bool may_throw, const void* caller) {
+  const hz::Allocate again = [](std::size_t n, std::size_t a) { return allocate(n, a); };
+  return may_throw ? hz::new_after_failure(again, size, alignment, caller)
+                   : hz::new_after_failure_nothrow(again, size, alignment, caller);
 }
 
 HZ_SLOW void* new_slow(std::size_t size, std::size_t alignment, bool may_throw) {
   void* block = allocate(size, alignment);
-  return HZ_LIKELY(block != nullptr) ? block : retry(size, alignment, may_throw);
+  return HZ_LIKELY(block != nullptr) ? block
+                                     : after_failure(size, alignment, may_throw, __builtin_return_address(0));
 }
 
 // No frame: what is not at hand is a tail call.

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calling the program's new_handler, for operator new when memory is short. In a file of its own, because it
-// is the only one that is compiled with exceptions.
+// What operator new needs of the C++ runtime when memory is short: its new_handler and its exception. The
+// runtime may be loaded late, out of our sight (a C program with a C++ plugin), or stand in the calling
+// plugin
+// alone: so it is looked for at the time, first in the image that calls. In a file of its own, because it is
+// the only one that is compiled with exceptions.
 #pragma once
+
+#include <cstddef>
 
 namespace hz {
 
-// Both return false if there is no handler (or no C++ runtime).
-bool call_new_handler();          // what the handler throws passes through
-bool try_new_handler() noexcept;  // false also if the handler throws
+// The standard's loop around `allocate(size, alignment)`, which has failed: returns a block as soon as the
+// new_handler of `caller` has made room for one. Without a handler it throws std::bad_alloc; with no runtime
+// that could throw it reports that and ends the process.
+using Allocate = void* (*)(std::size_t size, std::size_t alignment);
+void* new_after_failure(Allocate allocate, std::size_t size, std::size_t alignment, const void* caller);
+// The same for the nothrow forms: returns nullptr instead, also if the handler throws.
+void* new_after_failure_nothrow(Allocate allocate, std::size_t size, std::size_t alignment,
+                                const void* caller) noexcept;
 
 }  // namespace hz

@@ -8,6 +8,7 @@
 #include <link.h>
 
 #include "base/units.hpp"
+#include "os/posix.hpp"
 
 // Under names of our own: the C libraries' headers declare them in different ways, or not at all. The first
 // is glibc's alone; the second is the linker's, in every library and in programs with a dynamic linker.
@@ -90,7 +91,39 @@ void* first_of(const link_map* images, const link_map* but, const char* name) {
   return nullptr;
 }
 
+struct Search {
+  const std::uintptr_t caller;
+  const char* const name;
+  void* near = nullptr;
+  void* elsewhere = nullptr;
+
+  static int visit(dl_phdr_info* image, std::size_t, void* search) {
+    static_cast<Search*>(search)->look_into(*image);
+    return 0;
+  }
+  void look_into(const dl_phdr_info& image) {
+    const ElfW(Dyn)* dynamic = nullptr;
+    bool holds_caller = false;
+    for (unsigned i = 0; i < image.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = image.dlpi_phdr[i];
+      const std::uintptr_t begin = image.dlpi_addr + part.p_vaddr;
+      if (part.p_type == PT_DYNAMIC) dynamic = static_cast<const ElfW(Dyn)*>(pointer(begin));
+      if (part.p_type == PT_LOAD) holds_caller = holds_caller || caller - begin < part.p_memsz;
+    }
+    if (dynamic == nullptr || dynamic == own_dynamic_section) return;
+    void*& found = holds_caller ? near : elsewhere;
+    if (found == nullptr) found = Image(image.dlpi_addr, dynamic).function(name);
+  }
+};
+
 }  // namespace
+
+void* function_near(const void* caller, const char* name, bool anywhere) {
+  const KeepErrno keep;
+  Search search = {address(caller), name};
+  dl_iterate_phdr(&Search::visit, &search);
+  return search.near != nullptr || !anywhere ? search.near : search.elsewhere;
+}
 
 void* next_function(const char* name) {
   if (&loaded_images == nullptr) return nullptr;
