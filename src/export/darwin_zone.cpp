@@ -11,7 +11,6 @@
 //
 // Nothing here may have thread_local variables: a thread's first use of them would be a malloc, which is us
 // (os/per_thread.hpp). test/package/macos_test.py sees that the library has none.
-#include <dlfcn.h>
 #include <mach/mach_init.h>
 #include <malloc/malloc.h>
 
@@ -156,12 +155,6 @@ malloc_zone_t* first_zone() {
   return zone_count == 0 ? nullptr : reinterpret_cast<malloc_zone_t*>(zones[0]);
 }
 
-// Code that libmalloc calls must stay, also when who loaded us closes us.
-void stay() {
-  Dl_info self;
-  if (dladdr(&zone, &self) != 0) dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
 // The first zone is the default one. There is no call that makes it another: but a zone that is unregistered
 // is replaced by the last, and one that is registered becomes the last. Others must not look meanwhile.
 void take_over() {
@@ -174,7 +167,6 @@ void take_over() {
   ThisHeap::free(ThisHeap::malloc(1));  // what the heap's start asks for comes from the system's zone
   malloc_default_purgeable_zone();      // made by what is the default zone then
   malloc_zone_register(&zone);
-  stay();
   malloc_zone_t* const system = first_zone();
   if (system == nullptr || system == &zone) return;
   malloc_zone_unregister(system);

@@ -4,6 +4,7 @@
 // posix. See os.hpp for the contract; called on cold paths only. Compiled and linked for both processors by
 // CI, and never run: doc/platforms.md says how to.
 #include <crt_externs.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <mach-o/dyld.h>
 #include <pthread.h>
@@ -102,6 +103,12 @@ std::size_t program_path(char* out, std::size_t room) {
 
 // The loader would have to be asked for each image; nobody has needed it yet.
 Code own_code() { return {}; }
+void stay_loaded() {
+  const KeepErrno keep;
+  static const char here = 0;
+  Dl_info self;
+  if (dladdr(&here, &self) != 0) dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
 CodeMappings::CodeMappings(char* room) : text_(room) {}
 CodeMappings::~CodeMappings() = default;
 const char* CodeMappings::next(std::size_t&) { return nullptr; }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linux: where code lies, ours and everybody's. See os.hpp for the contract; called when a heap profile is
-// kept, at its start and when it is written.
+// Linux: where code lies, ours and everybody's, and that ours stays. See os.hpp for the contract; called at
+// the start, and when a heap profile is kept.
+#include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -14,8 +17,25 @@
 // By the linker, in every library and program: its first byte, and the end of its code.
 extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) const char etext[];
+// In every library, and in programs with a dynamic linker.
+extern "C" __attribute__((weak)) const ElfW(Dyn) own_dynamic_entries[] __asm__("_DYNAMIC");
+// Weak: before glibc 2.34 they live in libdl, which we must not need; a static program has none.
+extern "C" __attribute__((weak)) decltype(dladdr) dladdr;
+extern "C" __attribute__((weak)) decltype(dlopen) dlopen;
 
 namespace hz::os {
+
+// Our own libraries are linked so (-z nodelete). One that has our archive inside tells the loader.
+void stay_loaded() {
+  if (own_code().begin == 0 || own_dynamic_entries == nullptr || dladdr == nullptr || dlopen == nullptr)
+    return;
+  for (const ElfW(Dyn)* entry = own_dynamic_entries; entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == DT_FLAGS_1 && (entry->d_un.d_val & DF_1_NODELETE) != 0) return;
+  const KeepErrno keep;
+  Dl_info self;
+  if (dladdr(own_dynamic_entries, &self) != 0)
+    dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
 
 Code own_code() {
   const std::uintptr_t entry = getauxval(AT_ENTRY);

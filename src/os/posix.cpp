@@ -71,9 +71,6 @@ void write_error(const char* text, std::size_t length) {
   if (reopened >= 0) close(reopened);
 }
 
-// On Linux the linker has been told (-z nodelete).
-void stay_loaded() {}
-
 bool is_process_ending() { return false; }
 
 // This may be the purger, which takes no signal, and musl's abort calls no handler of one that is blocked.

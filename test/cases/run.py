@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py SOURCE PROGRAM [--wrapper=LIBRARY] [--plugin=LIBRARY] LINE=LIBRARY...: runs one case under each line and fails
-if one of them does not what the first comment lines of SOURCE call right. These may say:
+"""run.py SOURCE PROGRAM [--wrapper=LIBRARY] [--plugin=LIBRARY] [--direct] LINE=LIBRARY...: runs a case under each line,
+and fails if one of them does not what the first comment lines of SOURCE call right. These may say:
 
   run: [NAME=VALUE...] [ARGUMENT...]   one run, with these variables; several such lines are several runs
   lines: NAME...                       the lines it is for; all if there is none
@@ -9,6 +9,7 @@ if one of them does not what the first comment lines of SOURCE call right. These
   seconds: NUMBER                      the time that one run may take; 20 if nothing is said
   alone                                the run without us is not made
 
+With --direct each LIBRARY is a plugin with that line inside: the program's first argument, and not preloaded.
 The program is first run without us, and the case is skipped if that fails. A program that exits with 77 is skipped."""
 
 import os
@@ -71,7 +72,8 @@ def attempt(program: list[str], run: str, preloaded: list[str], said: dict[str, 
 
 def main(arguments: list[str]) -> int:
     source, program, *rest = arguments
-    options = dict(word[2:].split("=", 1) for word in rest if word.startswith("--"))
+    direct = "--direct" in rest
+    options = dict(word[2:].split("=", 1) for word in rest if word.startswith("--") and "=" in word)
     lines = dict(word.split("=", 1) for word in rest if not word.startswith("--"))
     said = directives(Path(source))
     command = [sys.executable, program] if program.endswith(".py") else [program]
@@ -80,7 +82,7 @@ def main(arguments: list[str]) -> int:
     chosen = " ".join(said.get("lines", [])).split()
     runs = said.get("run", [""])
     failed = 0
-    if "alone" not in said:
+    if "alone" not in said and not direct:
         for run in runs:
             code, wrong = attempt(command, run, before, said)
             if wrong:
@@ -90,7 +92,8 @@ def main(arguments: list[str]) -> int:
         if chosen and line not in chosen:
             continue
         for run in runs:
-            code, wrong = attempt(command, run, [*before, library], said)
+            under = ([*command, library], before) if direct else (command, [*before, library])
+            code, wrong = attempt(under[0], run, under[1], said)
             if code == SKIPPED:
                 print(f"skipped: {wrong}")
                 return SKIPPED
