@@ -18,7 +18,6 @@
 #pragma once
 
 #include "base/plain_word.hpp"
-#include "base/random.hpp"
 #include "heap/state.hpp"
 
 namespace hz {
@@ -200,15 +199,7 @@ struct Fences {
     static constinit std::atomic<unsigned> count{0};
     return count;
   }
-  // Threads that meet here may draw the same number.
-  static unsigned dice() {
-    static constinit std::atomic<std::uint64_t> state{0};
-    Random random(state.load(std::memory_order_relaxed));
-    if (!random.is_seeded()) random = Random(os::random_word());
-    const std::uint64_t number = random.next();
-    state.store(number, std::memory_order_relaxed);
-    return static_cast<unsigned>(number >> 32);
-  }
+  static unsigned dice() { return static_cast<unsigned>(os::random_word()); }
 };
 
 }  // namespace hz

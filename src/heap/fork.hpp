@@ -127,8 +127,20 @@ struct Forks {
     Control::begin_process();
     HeapProfile::in_child();
     GuardedPool::in_child();
+    renew_random();
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
+  }
+  static void renew_random() {
+    os::renew_random();
+    renew_random(S::shared);
+    if (S::tls().heap != nullptr) renew_random(*S::tls().heap);
+  }
+  static void renew_random([[maybe_unused]] Thread& t) {
+    if constexpr (FrontOfQuarantine<typename Line::Front>) {
+      Line::Front::renew(t.front);
+      if (t.quota.peek() != nullptr) Line::Front::renew(t.quota.peek()->front);
+    }
   }
   static void leave_others_behind(typename S::Global& g) {
     for (Thread *t = g.threads, *next = nullptr; t != nullptr; t = next) {
@@ -141,6 +153,7 @@ struct Forks {
     Line::Exchange::finish(S::shelves.exchange, t.exchange);
     T::delist(g, t);
     Line::Retain::fold(g.retain, t.retain);
+    renew_random(t);
     t.alive = false;
     t.local.set(nullptr);
     t.next = g.orphans;

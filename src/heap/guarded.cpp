@@ -5,7 +5,6 @@
 
 #include "base/compiler.hpp"
 #include "base/plain_word.hpp"
-#include "base/random.hpp"
 #include "base/units.hpp"
 #include "box/guard/report.hpp"
 #include "heap/heap_profile.hpp"
@@ -40,7 +39,6 @@ constinit Place* places = nullptr;
 constinit std::uint16_t* ring = nullptr;  // of kPlaces; the first `idle` from `head` on
 constinit char* mapping_text = nullptr;   // of CodeMappings::kRoom
 constinit unsigned head = 0, idle = 0;
-constinit Random chance;
 
 std::size_t page() { return GuardedPool::state.page; }
 std::uintptr_t page_of(const Place& place) {
@@ -191,7 +189,6 @@ HZ_COLD bool make_places(const char* line) {
     for (unsigned i = 0; i < kPlaces; ++i) ::new (static_cast<void*>(&places[i])) Place;
     for (unsigned i = 0; i < kPlaces; ++i) ring[i] = static_cast<std::uint16_t>(i);
     idle = kPlaces;
-    chance = Random(os::random_word());
     state.line = line;
     state.page = page;
     state.base = address(at);
@@ -236,7 +233,7 @@ void* GuardedPool::take(Bin bin, std::size_t size, std::size_t alignment) {
     place = &places[ring[head]];
     head = (head + 1) % kPlaces;
     --idle;
-    at_the_end = chance.below(2) != 0;
+    at_the_end = os::random_word() % 2 != 0;
   }
   const std::uintptr_t from = page_of(*place);
   if (!os::commit(pointer(from), state.page)) {

@@ -82,10 +82,15 @@ unsigned current_cpu() {
   return pthread_cpu_number_np(&cpu) == 0 ? static_cast<unsigned>(cpu) : 0;
 }
 
-std::uint64_t random_word() {
+void system_random(void* out, std::size_t bytes) {
   const KeepErrno keep;
-  std::uint64_t word = 0;
-  return getentropy(&word, sizeof word) == 0 ? word : microseconds() ^ address(&word);
+  if (getentropy(out, bytes) == 0) return;
+  std::uint64_t word = microseconds() ^ address(&word);
+  for (auto* to = static_cast<unsigned char*>(out); bytes != 0; --bytes) {
+    word = (word ^ microseconds()) * 0x9E3779B97F4A7C15U;
+    word ^= word >> 32;
+    *to++ = static_cast<unsigned char>(word);
+  }
 }
 
 std::uint64_t milliseconds() { return clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW_APPROX) / 1000000; }

@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -136,17 +137,20 @@ void settle_this_thread(const char* name) {
   syscall(SYS_sched_setaffinity, 0, sizeof process_cpus, process_cpus);
 }
 
-std::uint64_t random_word() {
+void system_random(void* out, std::size_t bytes) {
   const KeepErrno keep;
+  if (syscall(SYS_getrandom, out, bytes, GRND_NONBLOCK) == static_cast<long>(bytes)) return;
   std::uint64_t word = 0;
   const auto* seed = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
   if (seed != nullptr)
     memcpy(&word, seed + 8, sizeof word);  // the first half is the C library's stack canary
-  struct timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  word ^= static_cast<std::uint64_t>(now.tv_nsec) * 0x9E3779B97F4A7C15U;
-  word ^= word >> 32;
-  return word * 0xD6E8FEB86659FD93U;
+  for (auto* to = static_cast<unsigned char*>(out); bytes != 0; --bytes) {
+    struct timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    word = (word ^ static_cast<std::uint64_t>(now.tv_nsec)) * 0x9E3779B97F4A7C15U;
+    word ^= word >> 32;
+    *to++ = static_cast<unsigned char>(word);
+  }
 }
 
 std::uint64_t milliseconds() {

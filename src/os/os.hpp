@@ -50,8 +50,14 @@ std::size_t page_bytes();
 std::size_t memory_bytes();         // physical memory, 0 if unknown; the system is asked once
 std::size_t address_space_limit();  // RLIMIT_AS, SIZE_MAX if there is none
 unsigned current_cpu();             // the calling thread is or was just now on it; 0 if unknown
-unsigned usable_cpus();        // that the process (its first thread) may run on, 0 if unknown; a system call
-std::uint64_t random_word();   // differs from process to process
+unsigned usable_cpus();  // that the process (its first thread) may run on, 0 if unknown; a system call
+// Random bytes of the process's own generator, which cannot be foreseen from any that were seen (random.cpp).
+void random_bytes(void* out, std::size_t bytes);
+std::uint64_t random_word();
+void renew_random();  // in the child of a fork: its numbers are not those of its parent, or of another child
+// Fills the place from the system's generator; from the clock and what else differs between processes where
+// that has none yet.
+void system_random(void* out, std::size_t bytes);
 std::uint64_t milliseconds();  // since some moment; coarse and cheap: no system call
 std::uint64_t microseconds();  // the same, fine: no system call where the machine's clock can be read without
 

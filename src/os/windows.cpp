@@ -185,13 +185,17 @@ unsigned usable_cpus() {
   return GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 }
 
-// Only to lie at another place in each process: where Windows put this thread's stack is random already.
-std::uint64_t random_word() {
+// From where Windows put this thread's stack, which is random, and the clock: a library for more may not be
+// loaded yet.
+void system_random(void* out, std::size_t bytes) {
   LARGE_INTEGER now;
-  QueryPerformanceCounter(&now);
-  std::uint64_t word = address(&now) ^ process_id() << 32 ^ static_cast<std::uint64_t>(now.QuadPart);
-  word = (word ^ word >> 32) * 0xD6E8FEB86659FD93U;
-  return word ^ word >> 32;
+  std::uint64_t word = address(&now) ^ process_id() << 32;
+  for (auto* to = static_cast<unsigned char*>(out); bytes != 0; --bytes) {
+    QueryPerformanceCounter(&now);
+    word = (word ^ static_cast<std::uint64_t>(now.QuadPart)) * 0xD6E8FEB86659FD93U;
+    word ^= word >> 32;
+    *to++ = static_cast<unsigned char>(word);
+  }
 }
 
 std::uint64_t milliseconds() { return GetTickCount64(); }

@@ -14,7 +14,6 @@
 // nobody is.
 #pragma once
 
-#include "base/random.hpp"
 #include "box/front/magazine_bins.hpp"
 #include "os/os.hpp"
 
@@ -38,9 +37,15 @@ struct Quarantine : MagazineBins<Line> {
     Place late[kMostWaiting];
     void* leaving[kMostWaiting];  // on their way out
   };
+  // Random bytes that are to be used, from the last one down.
+  struct Dice {
+    std::size_t left = 0;
+    unsigned char bytes[256] = {};
+  };
+  static_assert(kMostWaiting <= 256);
   struct PerThread : Bins::PerThread {
     OwnerWord<Place*> rings[kBins];
-    Random dice;
+    Dice dice;
     OwnerWord<Bin> came{0};  // the class of the last free that found nobody in its place
     Store* store = nullptr;
   };
@@ -62,18 +67,33 @@ struct Quarantine : MagazineBins<Line> {
     Bins::join(t, store.bins);
     t.store = &store;
     attach(t);
-    t.dice = Random(os::random_word());
+    renew(t);
   }
+  // Drops the random bytes that a thread of another process may have, too.
+  static void renew(PerThread& t) { t.dice.left = 0; }
 
   // The bin that has made room for one may get none.
   HZ_INLINE static void put(PerThread& t, Bin bin, void* slot) {
-    Place& place = t.rings[bin].get()[t.dice.next() & (places(bin) - 1)];
+    const std::size_t left = t.dice.left;
+    if (HZ_UNLIKELY(left == 0)) return put_with_new_dice(t, bin, slot);
+    put(t, bin, slot, left);
+  }
+
+ private:
+  HZ_SLOW static void put_with_new_dice(PerThread& t, Bin bin, void* slot) {
+    os::random_bytes(t.dice.bytes, sizeof t.dice.bytes);
+    put(t, bin, slot, sizeof t.dice.bytes);
+  }
+  HZ_INLINE static void put(PerThread& t, Bin bin, void* slot, std::size_t left) {
+    t.dice.left = left - 1;
+    Place& place = t.rings[bin].get()[t.dice.bytes[left - 1] & (places(bin) - 1)];
     void* const leaving = place.get();
     if (HZ_UNLIKELY(leaving == nullptr)) return come(t, bin, place, slot);
     place.put(slot);
     Bins::put(t, bin, leaving);
   }
 
+ public:
   // When the bin is empty, what waits; that has left its ring.
   static SlotArray drain(PerThread& t, Bin bin, unsigned n) {
     const SlotArray some = Bins::drain(t, bin, n);

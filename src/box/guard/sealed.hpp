@@ -18,6 +18,11 @@
 // late write is found by who would get it, and not used by anybody. A look at all slots (`look`) finds the
 // rest when the program ends. Of two threads that free a block one gets it, by compare-and-swap.
 //
+// Key, factor and fence are three draws of the process's generator (os/random.cpp): none tells of another.
+// Whoever can read memory reads the fence behind any block, which is the same for all, and from several seals
+// and their places may solve for key and factor. The child of a fork keeps all three, for live blocks carry
+// them.
+//
 // A block in a run of its own has no seal; its size stands beside the arena, where no block can reach it, and
 // its fence goes to the end of the page, where its run's fence of pages begins (heap/fences.hpp).
 #pragma once
@@ -241,7 +246,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   HZ_INLINE static std::uintptr_t end_of(const void* slot, Bin bin) {
     return address(slot) + bin_size(bin) - kSealBytes;
   }
-  // Who learns a seal and its place knows no other one: both factors are secret.
+  // One seal and its place do not tell another one: both factors are secret. Two or more do.
   HZ_INLINE static std::uint64_t key_of(std::uintptr_t end) { return (end ^ key.get()) * turn.get() | 1; }
 
   // Of any slot of a span.

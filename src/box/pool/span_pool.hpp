@@ -27,14 +27,6 @@
 
 namespace hz {
 
-// What a shelf of a pool that shuffles keeps, under its lock.
-template <bool kShuffles>
-struct ShelfDice {
-  Random dice;
-};
-template <>
-struct ShelfDice<false> {};
-
 // kByPages: slots are carved by whole pages, for a route that knows pages. kShuffles: a span is carved whole
 // when it is adopted, and its slots leave it in no order that could be told beforehand.
 template <bool kByPages, bool kShuffles = false>
@@ -71,7 +63,7 @@ struct BasicSpanPool {
     std::uintptr_t base = 0;
     Span* spans = nullptr;
     Bits bits;
-    struct alignas(32) Shelf : ShelfDice<kShuffles> {
+    struct alignas(32) Shelf {
       os::Lock lock;
       std::atomic<std::uint32_t> first{0};  // granule number; written with the lock, else a hint
     };
@@ -414,8 +406,7 @@ struct BasicSpanPool {
   // From words and bits of the map at random, and then in any order.
   static void take_any(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
     Span& span = g.spans[row];
-    Random& dice = shelf_of(g, span).dice;
-    if (HZ_UNLIKELY(!dice.is_seeded())) dice = Random(os::random_word());
+    Random dice(os::random_word());  // for these slots alone
     const std::size_t size = bin_size(bin_of(span));
     const unsigned words = (bin_slots(bin_of(span)) + 63U) / 64;
     taken.slots = want < span.free ? want : span.free;

@@ -39,6 +39,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/random.hpp"
 #include "os/lock.hpp"
 #include "os/os.hpp"
 
@@ -698,6 +699,12 @@ bool forbid(void* at, std::size_t bytes) {
   return unmap(at, bytes);
 }
 std::uint64_t random_word() { return 0x9E3779B97F4A7C15U; }
+void random_bytes(void* out, std::size_t bytes) {
+  Random random(random_word());  // the same in each execution
+  for (std::size_t i = 0; i < bytes; ++i)
+    static_cast<unsigned char*>(out)[i] = static_cast<unsigned char>(random.next());
+}
+void renew_random() {}
 bool is_mapped(void* at, std::size_t) {
   for (const auto& [begin, end] : unmapped)
     if (begin <= reinterpret_cast<std::uintptr_t>(at) && reinterpret_cast<std::uintptr_t>(at) < end)
