@@ -2,19 +2,22 @@
 """Asks a running process about its knobs, and sets them: `hz ctl`.
 
 The process listens on an abstract Unix socket, if it was started with HZ_CONTROL=1 (src/os/linux_control.cpp). One line
-goes in, and a text comes out, whose last line is an error of errno, or 0. Who answers is known by what the kernel says
-of the other end, so that nobody answers for another process.
+goes in, and a text comes out, whose last line is an error of errno, or 0. The socket's name has the process's number in
+it, which processes of several namespaces may share, and a random part. The kernel says which process is at the other
+end, so none answers for another.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import re
 import socket
 import struct
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from hakozuna_observe import layout
 from hakozuna_observe.process import Process, UnseenError, printable
@@ -43,19 +46,38 @@ def _number_there(process: Process) -> int:
     return process.pid
 
 
-def _connected(process: Process) -> socket.socket:
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    end.settimeout(_PATIENCE)
+def _names(process: Process) -> list[str]:
+    """Of sockets that listen, and may be the process's."""
+    form = re.compile(rb"\S+: \S+ \S+ 00010000 .* @(hakozuna\.%d\.[0-9]+)" % _number_there(process))
     try:
-        end.connect(f"\0hakozuna.{_number_there(process)}")
-    except (ConnectionRefusedError, FileNotFoundError):
-        end.close()
-        raise _no_socket(process) from None
-    pid, _, _ = _PEER.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    if pid != process.pid:
-        end.close()
-        raise UnseenError(f"the socket of that name is not process {process.pid}'s, but that of process {pid}")
-    return end
+        rows = Path("/proc/net/unix").read_bytes().split(b"\n")
+    except OSError:
+        return []
+    return ["\0" + found[1].decode() for row in rows if (found := form.fullmatch(row)) is not None]
+
+
+def _connected(process: Process) -> socket.socket:
+    until = time.monotonic() + _PATIENCE
+    is_busy = True
+    while is_busy:
+        is_busy = False
+        for name in _names(process):
+            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            end.settimeout(_PATIENCE)
+            try:
+                end.connect(name)
+                pid, _, _ = _PEER.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+                if pid == process.pid:
+                    return end
+            except BlockingIOError:  # as many wait as may
+                is_busy = True
+            except OSError:  # it has just ended
+                pass
+            end.close()
+            if time.monotonic() > until:
+                raise TimeoutError
+        time.sleep(0.02 if is_busy else 0)
+    raise _no_socket(process)
 
 
 def _no_socket(process: Process) -> UnseenError:

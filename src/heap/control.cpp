@@ -212,7 +212,8 @@ std::size_t Control::answer(const os::Request& request, char* out, std::size_t r
   int error = 0;
   switch (request.client) {
     case os::Client::kStranger:
-      text.text("control is for the user whose the process is");
+      text.text(
+          "control is for root, and for the user that the process has as its real, effective and saved one");
       error = EACCES;
       break;
     case os::Client::kSilent:

@@ -3,9 +3,12 @@
 // Linux: a socket that others on this machine ask us by, and open files that are one thread's alone. See
 // os.hpp for the contract; called by the thread of control (heap/control.cpp).
 //
-// The socket's name is in no folder: "hakozuna.PID", in the network namespace. Whoever connects is known by
-// what the kernel says of him (SO_PEERCRED): root, or the user that this process is. That user of a user
-// namespace who may be anybody outside of it (65534) is nobody here.
+// The socket's name is in no folder: "hakozuna.PID.RANDOM", in the network namespace. Processes of several
+// namespaces may have one number, and another user may guess it beforehand: the random part tells them apart,
+// and readers find it in /proc/net/unix. The kernel says which user connects (SO_PEERCRED). Served are root,
+// and the user that this process has as its real, effective and saved one: a server of root's that works as
+// a user for a while is still root's. User 65534, which stands for any user outside of a user namespace, is
+// refused.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -68,7 +71,31 @@ bool is_stranger(int client) {
   ucred who = {};
   socklen_t bytes = sizeof who;
   if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return true;
-  return who.uid != 0 && (who.uid != geteuid() || who.uid == kAnybody);
+  uid_t real = kAnybody, effective = kAnybody, saved = kAnybody;
+  if (getresuid(&real, &effective, &saved) != 0) return true;
+  const bool is_ours = who.uid == real && who.uid == effective && who.uid == saved && who.uid != kAnybody;
+  return who.uid != 0 && !is_ours;
+}
+
+// Binds to a name that no other socket has. 0; else an error of the system's.
+int bind_control(int file) {
+  constexpr int kAttempts = 8;
+  int error = 0;
+  for (std::uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
+    std::uint64_t random = 0;
+    constexpr unsigned kNotWaiting = 1;  // GRND_NONBLOCK
+    // Not random_word(): the name is public, and that word is a secret.
+    if (syscall(SYS_getrandom, &random, sizeof random, kNotWaiting) < 0) random = microseconds();
+    sockaddr_un name = {};
+    name.sun_family = AF_UNIX;
+    BasicMessage<48> text;
+    text.text("hakozuna.").decimal(process_id()).text(".").decimal(random + attempt);
+    memcpy(name.sun_path + 1, text.data(), text.size());
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    error = bind(file, reinterpret_cast<const sockaddr*>(&name), bytes) == 0 ? 0 : errno;
+    if (error != EADDRINUSE) break;
+  }
+  return error;
 }
 
 // Until the end of the line, which is cut off.
@@ -114,14 +141,9 @@ int open_control() {
   const KeepErrno keep;
   const int file = out_of_the_way(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (file < 0) return errno;
-  sockaddr_un name = {};
-  name.sun_family = AF_UNIX;
-  BasicMessage<32> text;
-  text.text("hakozuna.").decimal(process_id());
-  memcpy(name.sun_path + 1, text.data(), text.size());
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  if (bind(file, reinterpret_cast<const sockaddr*>(&name), bytes) != 0 || listen(file, kWaiting) != 0) {
-    const int error = errno;
+  int error = bind_control(file);
+  if (error == 0 && listen(file, kWaiting) != 0) error = errno;
+  if (error != 0) {
     close(file);
     return error;
   }

@@ -248,7 +248,8 @@ inline constexpr bool kHasControl = false;
 // inherits it, and what the program closes is closed. 0; else why not, as an error of the system's. Messages
 // of the thread still go to the process's error stream.
 int leave_files();
-// A socket that the process's number names is open from now on. 0; else why not.
+// Opens a socket whose name has the process's number in it, and a random one. 0; else an error of the
+// system's.
 int open_control();
 // Who wants something: a client with a line, without its end; or one that is of another user, or sends no
 // whole line in kPatience milliseconds, or more than kMostLine bytes.

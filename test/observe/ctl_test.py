@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hakozuna_observe import control, stats_file
 from hakozuna_observe.process import Process, UnseenError
-from holders import BUILD, LINES, Holders, as_other_user, hz, library
+from holders import BUILD, LINES, Holders, as_other_user, as_user, hz, library
 
 pytest_plugins = ("holders",)
 
@@ -49,7 +49,8 @@ def connected(pid: int) -> socket.socket:
     """As any program may."""
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     end.settimeout(10)
-    end.connect(f"\0hakozuna.{pid}")
+    (name,) = control._names(Process(pid)) or [f"\0hakozuna.{pid}.none"]
+    end.connect(name)
     return end
 
 
@@ -134,7 +135,7 @@ def test_another_user_is_refused_and_the_next_one_served(hold: Holders) -> None:
     held = hold("hakozuna", **PERMITTED)
     answer = as_other_user("ctl", str(held.pid), "set", "retain", "1000")
     assert answer.returncode == control.FORBIDDEN, answer.stderr
-    assert "control is for the user whose the process is" in answer.stderr
+    assert "control is for root, and for the user that the process has" in answer.stderr
     assert control.ask(held.pid, "get retain") == "150"
 
 
@@ -241,14 +242,108 @@ def test_what_is_found_wrong_is_told_and_ends_the_program() -> None:
     assert said.startswith("hz: fatal: E03 double-free ")
 
 
-def test_two_of_one_name_are_told_apart(hold: Holders) -> None:
-    """Whoever has taken a process's name cannot answer for it."""
+def test_no_other_process_answers(hold: Holders) -> None:
     held = hold("hakozuna")
     impostor = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    impostor.bind(f"\0hakozuna.{held.pid}")
+    impostor.bind(f"\0hakozuna.{held.pid}.1")
     impostor.listen()
-    assert "is not process" in str(refused(held.pid, "get retain"))
+    assert "does not permit control" in str(refused(held.pid, "get retain"))
     impostor.close()
+
+
+def test_a_name_that_was_taken_beforehand_keeps_no_process_from_its_own() -> None:
+    """Also the names that other sockets have are tried, of which some are busy and some are another process's."""
+    holder = BUILD / "test/observe/hz-holder"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HZ_")} | PERMITTED
+    with subprocess.Popen(
+        ["sh", "-c", f"read go; LD_PRELOAD={library('hakozuna')} exec {holder} rest"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        taken = []
+        for name in (f"hakozuna.{process.pid}", *(f"hakozuna.{process.pid}.{i}" for i in range(20))):
+            taken.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            taken[-1].bind("\0" + name)
+            taken[-1].listen(0 if name.endswith("7") else 8)
+        process.stdin.write("go\n\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        assert control.ask(process.pid, "set retain 200") == "200"
+        _, said = process.communicate(timeout=30)
+        for one in taken:
+            one.close()
+    assert said == ""
+
+
+def test_two_of_one_number_are_told_apart() -> None:
+    """Two containers of a pod: namespaces of numbers of their own, and one network."""
+    namespaces = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
+    if subprocess.run([*namespaces, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs namespaces of its own")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HZ_")} | PERMITTED
+    script = f"LD_PRELOAD={library('hakozuna')} exec {BUILD / 'test/observe/hz-holder'} rest"
+    with contextlib.ExitStack() as stack:
+        pids = []
+        for _ in range(2):
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [*namespaces, "sh", "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            stack.callback(process.stdin.close)
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            assert process.stdout.readline().split()[0] == b"1"
+            pids.append(int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()))
+        for pid, value in zip(pids, ("200", "300"), strict=True):
+            assert control.ask(pid, f"set retain {value}") == value
+        assert [control.ask(pid, "get retain") for pid in pids] == ["200", "300"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_served"),
+    [
+        ("seteuid(65533)", False),
+        ("setreuid(65533, 0)", False),
+        ("setresuid(65533, 65533, 0)", False),
+        ("setresuid(0, 0, 65533)", False),
+        ("setresuid(65533, 65533, 65533)", True),
+    ],
+)
+def test_a_server_that_works_as_a_user_is_still_roots(change: str, is_served: bool) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HZ_")}
+    with subprocess.Popen(
+        ["/usr/bin/python3", "-c", f"import os; os.{change}; print(flush=True); input()"],
+        env=environment | PERMITTED | {"LD_PRELOAD": str(library("hakozuna"))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        answer = as_user(65533, "ctl", str(process.pid), "set", "retain", "200")
+        by_root = control.ask(process.pid, "get retain")
+        process.communicate("\n", timeout=30)
+    assert answer.returncode == (0 if is_served else control.FORBIDDEN), answer.stderr
+    assert by_root == ("200" if is_served else "150")
+
+
+@pytest.mark.parametrize("command", ["ctl", "stat"])
+def test_a_process_that_nobody_waited_for_has_ended(command: str) -> None:
+    with subprocess.Popen(["true"]) as process:
+        assert until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        answer = hz(command, str(process.pid), *(["get", "retain"] if command == "ctl" else []))
+        assert answer.returncode == 1
+        assert answer.stderr == f"hz: process {process.pid} has ended\n"
 
 
 # --- the file

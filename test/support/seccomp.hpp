@@ -59,6 +59,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(getpgid),
     HZ_CALL(getpid),
     HZ_CALL(getrandom),
+    HZ_CALL(getresuid),
     HZ_CALL(getsockopt),
     HZ_CALL(gettid),
     HZ_CALL(gettimeofday),
