@@ -17,6 +17,8 @@
 // do without.
 #pragma once
 
+#include <algorithm>
+
 #include "base/plain_word.hpp"
 #include "heap/state.hpp"
 
@@ -44,16 +46,18 @@ struct Fences {
 
   // --- spans
 
-  // Behind a gap of a random length, which later spans fill: as long as the heap is not so large that the
-  // system has too many mappings of it, and where addresses are not limited.
-  static constexpr unsigned kMostGap = 64;
+  // Behind a gap of a random length, in proportion to the heap, which later spans fill: as long as the heap
+  // is not so large that the system has too many mappings of it, and where addresses are not limited.
+  static constexpr std::size_t kMostGap = 64, kGapShare = 2;
   static constexpr std::size_t kMostScattered = 64 * kMiB;
 
   static Run acquire_span(std::size_t granules, const Demand& demand) {
     if constexpr (kStand) {
-      const std::size_t gap = scatters().get() ? dice() % kMostGap : 0;
+      const std::size_t reached = Source::reached_bytes(S::global.source);
+      const std::size_t most_gap = std::min(kMostGap, 1 + (reached >> kGranuleShift) / kGapShare);
+      const std::size_t gap = scatters().get() ? dice() % most_gap : 0;
       // What is refused near a limit is refused to the span itself: whoever is told so reclaims.
-      if (gap != 0 && Source::reached_bytes(S::global.source) < kMostScattered &&
+      if (gap != 0 && reached < kMostScattered &&
           Source::has_room(S::global.source, (granules + gap) << kGranuleShift)) {
         const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
         if (wide.at != 0) {

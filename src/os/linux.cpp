@@ -27,6 +27,9 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #define PR_SET_VMA_ANON_NAME 0
@@ -81,8 +84,11 @@ void* map_wiped_on_fork() {
 
 bool purge(void* at, std::size_t bytes, Use) {
   const KeepErrno keep;
-  if (madvise(at, bytes, MADV_DONTNEED) != 0) return false;
-  return probe::purge(address(at), bytes), true;
+  // Pages that the program locked: since Linux 5.18.
+  const bool gone = madvise(at, bytes, MADV_DONTNEED) == 0 ||
+                    (errno == EINVAL && madvise(at, bytes, MADV_DONTNEED_LOCKED) == 0);
+  if (gone) probe::purge(address(at), bytes);
+  return gone;
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "base/layout.hpp"
 #include "box/source/contract.hpp"
@@ -32,6 +33,9 @@ class AddressPlan {
  public:
   static constexpr std::size_t kTiB = 1024 * kGiB;
   static constexpr std::size_t kPlanned = 8 * kTiB;
+  // Of the first table, which begins at base, so much at most tells of the table itself: less is planned
+  // then.
+  static constexpr std::size_t kMostOfItself = kMiB;
   // Above what others ask for with hints of 46 bits, below where programs are loaded.
   static constexpr std::uintptr_t kLowest = 66 * kTiB, kHighest = 84 * kTiB;
   static constexpr std::size_t kReserved = 64 * kGiB, kLeastReserved = 4 * kMiB;
@@ -39,7 +43,8 @@ class AddressPlan {
 
   static constexpr unsigned kMostTables = 14, kMostStretches = 32;
   // Steps are multiples of huge pages, for the system gives one only where all of its addresses are usable at
-  // the first touch. The first is small, later ones grow with what is used.
+  // the first touch. They grow with what is used. A stretch's first huge page becomes usable in steps that
+  // double: a small process that locks its memory locks all that is usable.
   static constexpr std::size_t kStep = kHugePage >> kGranuleShift, kLongestStep = 64 * kMiB >> kGranuleShift;
   static constexpr std::size_t kStepShare = 8;
   // A gap up to here is used as well, and needs no stretch of its own.
@@ -147,8 +152,15 @@ class AddressPlan {
 
   // --- the place
 
+  // Granules. At least four times the machine's memory, as in a range that is reserved.
+  std::size_t planned() const {
+    const std::size_t stride = places_[0].stride;
+    const std::size_t small_table = kMostOfItself / stride * kGranule / stride;
+    const std::size_t memory = 4 * os::memory_bytes() >> kGranuleShift;
+    return std::min(std::max(small_table, memory), kPlanned >> kGranuleShift);
+  }
   bool open_growing() {
-    lay_out(kLowest, kPlanned >> kGranuleShift);
+    lay_out(kLowest, planned());
     const std::size_t places = (kHighest - at(rows_)) / kHugePage;
     for (int attempt = 0; attempt < 8; ++attempt) {
       // At random, so that it is no more predictable than any other mapping.
@@ -230,7 +242,8 @@ class AddressPlan {
   Growth make_usable(Stretch& s, std::size_t end, std::size_t most) {
     if (HZ_LIKELY(end <= s.usable)) return Growth::kDone;
     const std::size_t more = std::min((end - s.begin) / kStepShare, kLongestStep);
-    const std::size_t generous = std::min(align_up(end + more, kStep), most);
+    const std::size_t step = std::min(std::bit_floor(end - s.begin), kStep);
+    const std::size_t generous = std::min(align_up(end + more, step), most);
     return reach(s, generous) == Growth::kDone ? Growth::kDone : reach(s, end);
   }
 

@@ -297,9 +297,18 @@ struct Regions {
   static Route in_region(std::uintptr_t at) {
     Region& region = Region::of(at);
     const Region::Found found = region.find(at);
+    if (found.fault == Fault::kNotAllocated) {
+      const bool ours = &region != in_part || Region::granule_of(at) < kFirstGranules;
+      return {ours ? Answer::kInvalid : Answer::kMiss,
+              ours ? found.fault : Fault::kForeign,
+              0,
+              found.span->slot_bytes,
+              &region,
+              found.span,
+              found.slot};
+    }
     const Answer answer = found.fault == Fault::kNone ? Answer::kValid : Answer::kInvalid;
-    const Bin bin = found.fault == Fault::kNotAllocated ? 0 : found.span->bin;
-    return {answer, found.fault, bin, found.span->slot_bytes, &region, found.span, found.slot};
+    return {answer, found.fault, found.span->bin, found.span->slot_bytes, &region, found.span, found.slot};
   }
 
   // --- huge blocks
@@ -426,6 +435,7 @@ struct Regions {
   static constexpr unsigned kPatience = 1000;  // the system may refuse what others try
 
   static bool map(Hold& hold) {
+    if (in_part != nullptr && complete(hold)) return true;
     void* const next = pointer(below_last);
     void* at = hold.meanwhile([&] {
       const bool there = next != nullptr && os::extend(next, kRegion) == os::Placed::kHere;
@@ -434,10 +444,28 @@ struct Regions {
     if (at == nullptr) return false;
     if (!mark(address(at), 1, Kind::kSpans))
       return hold.meanwhile([&] { return os::unmap(at, kRegion); }), false;
+    const bool first = below_last == 0;
     ++regions;
     below_last = address(at) - kRegion;
-    enlist(*::new (at) Region);
+    auto* const region = ::new (at) Region;
+    if (first && os::unmap(region->at(kFirstGranules, 0), kRegion - kFirstGranules * kGranule)) {
+      in_part = region;
+      region->used |= kLaterGranules;
+    }
+    enlist(*region);
     return true;
+  }
+  // Maps the granules that the first region does not have. False where another mapping is in the way.
+  static bool complete(Hold& hold) {
+    Region& region = *in_part;
+    in_part = nullptr;
+    const bool there = hold.meanwhile([&] {
+      return os::extend(region.at(kFirstGranules, 0), kRegion - kFirstGranules * kGranule) ==
+             os::Placed::kHere;
+    });
+    if (!there) return in_part = &region, false;
+    region.used &= ~kLaterGranules;
+    return enlist(region), true;
   }
   static bool unmap(Hold& hold, Region& region) {
     const std::size_t dirty = bytes_of(region.dirty);
@@ -475,6 +503,11 @@ struct Regions {
   // Regions with free granules, by whether any of these has pages; spans with free slots, by class.
   static inline constinit Link with_dirty, with_clean;
   static inline constinit Link with_free_slots[kBins];
+  // The first region, while only its first granules are mapped: a small process that locks its memory locks
+  // all that is mapped. The others count as used, so it is never unmapped.
+  static inline constinit Region* in_part = nullptr;
+  static constexpr unsigned kFirstGranules = 16;
+  static constexpr std::uint64_t kLaterGranules = ~std::uint64_t{0} << kFirstGranules;
   // Where the next region would make one mapping with the last: a process may have some 65,000.
   static inline constinit std::uintptr_t below_last = 0;
 };
