@@ -68,9 +68,9 @@ else()
 endif()
 
 # What is about glibc's own loader and its private names has no counterpart where the C library is another one: there no
-# program calls the names, the loader resolves no IFUNCs, and dlopen knows no RTLD_DEEPBIND.
+# program calls the names, the loader resolves no IFUNCs, dlopen knows no RTLD_DEEPBIND, and sigaction has no second name.
 check_cxx_symbol_exists(__GLIBC__ features.h HZ_GLIBC)
-set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp)
+set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp signals.cpp)
 list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
 if(NOT APPLE)
   file(GLOB HZ_DROP_IN_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")

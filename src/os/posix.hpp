@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include <cstddef>
 
@@ -42,6 +43,8 @@ void* advised(void* at, std::size_t bytes, Use use);
 // it: normal scheduling class, and the processors that the process had at its start. Keeps what the system
 // refuses.
 void settle_this_thread(const char* name);
+// Returns the action for SIGTERM that before_termination() chose, or nullptr if it chose none.
+const struct sigaction* termination_action();
 // The process's error stream, of that number, for a thread whose own files it is not among; -1 if it cannot
 // be had.
 int reopened_error_stream(int number);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "base/compiler.hpp"
 #include "os/named_files.hpp"
 #include "os/os.hpp"
@@ -142,6 +144,8 @@ namespace {
 
 using LastWords = void (*)();
 constinit LastWords last_words = nullptr;
+constinit struct sigaction chosen = {};
+constinit std::atomic<bool> is_chosen{false};
 
 void end(int signal) {
   last_words();
@@ -156,10 +160,14 @@ void before_termination(void (*last)()) {
   if (sigaction(SIGTERM, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL)
     return;
   last_words = last;
-  struct sigaction ours = {};
-  ours.sa_handler = &end;
-  ours.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
-  sigaction(SIGTERM, &ours, nullptr);
+  chosen.sa_handler = &end;
+  chosen.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
+  is_chosen.store(true, std::memory_order_release);  // pairs with termination_action()
+  sigaction(SIGTERM, &chosen, nullptr);
+}
+
+const struct sigaction* termination_action() {
+  return is_chosen.load(std::memory_order_acquire) ? &chosen : nullptr;  // acquire: as above
 }
 
 }  // namespace hz::os
