@@ -12,11 +12,11 @@
 // the same; a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is
 // skipped.
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <new>
 
+#include "os/calls.hpp"
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
 
@@ -177,7 +177,7 @@ class Reader {
     const char* below = under(group, "/");
     if (below == nullptr) return false;
     const Path& file = start(root_).add(place).add(is(below, "/") ? "" : below).add("/cgroup.procs");
-    return file.whole && access(file.text, F_OK) == 0;
+    return file.whole && call::access(file.text, F_OK) == 0;
   }
   // More than there is limits nothing; this is also how version 1 says "no limit".
   void drop_what_is_no_limit() {
@@ -282,11 +282,11 @@ class Reader {
 }  // namespace
 
 Container container(const char* root) {
-  const KeepErrno keep;
-  void* room = mmap(nullptr, sizeof(Reader), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (room == MAP_FAILED) return {};
+  const std::size_t bytes = align_up(sizeof(Reader), page_bytes());
+  void* const room = map(bytes, page_bytes());
+  if (room == nullptr) return {};
   const Container found = (::new (room) Reader(root))->read();
-  munmap(room, sizeof(Reader));
+  unmap(room, bytes);
   return found;
 }
 

@@ -5,12 +5,11 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 #include "base/units.hpp"
+#include "os/calls.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
 
@@ -55,19 +54,13 @@ bool is_code(const char* line, std::size_t length) {
 }  // namespace
 
 CodeMappings::CodeMappings(char* room) : text_(room) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
-  file_ = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  file_ = call::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 }
 CodeMappings::~CodeMappings() {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
-  if (file_ >= 0) close(static_cast<int>(file_));
+  if (file_ >= 0) call::close(file_);
 }
 
 const char* CodeMappings::next(std::size_t& length) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
   for (;;) {
     std::size_t end = at_;
     while (end < filled_ && text_[end] != '\n') ++end;
@@ -82,9 +75,8 @@ const char* CodeMappings::next(std::size_t& length) {
     filled_ -= at_;
     __builtin_memmove(text_, text_ + at_, filled_);
     at_ = 0;
-    const ssize_t n =
-        file_ < 0 || filled_ == kRoom ? 0 : read(static_cast<int>(file_), text_ + filled_, kRoom - filled_);
-    if (n < 0 && errno == EINTR) continue;
+    const long n = file_ < 0 || filled_ == kRoom ? 0 : call::read(file_, text_ + filled_, kRoom - filled_);
+    if (n == -EINTR) continue;
     if (n <= 0) return nullptr;
     filled_ += static_cast<std::size_t>(n);
   }

@@ -10,20 +10,13 @@
 // a user for a while is still root's. User 65534, which stands for any user outside of a user namespace, is
 // refused.
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "os/calls.hpp"
 #include "os/linux_file.hpp"
 #include "os/message.hpp"
 #include "os/os.hpp"
-#include "os/posix.hpp"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -37,26 +30,26 @@ namespace {
 
 constexpr int kWaiting = 16;  // clients
 constexpr uid_t kAnybody = 65534;
-constinit int listening = -1;  // of the one thread
+constinit long listening = -1;  // of the one thread
 
 // The error stream's number may be 2, or what keep_error_stream() made of it: nothing of this thread may have
 // either, or a message would go there.
-int out_of_the_way(int file) {
+long out_of_the_way(long file) {
   constexpr int kOutOfTheWay = 200;
-  const int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  const long moved = file < 0 ? -1 : call::duplicate(file, kOutOfTheWay);
   if (moved < 0) return file;
-  close(file);
+  call::close(file);
   return moved;
 }
 
-bool is_ready(int file, short event, std::uint64_t until) {
+bool is_ready(long file, short event, std::uint64_t until) {
   for (;;) {
     const std::uint64_t now = microseconds() / 1000;
     const std::uint64_t left = until > now ? until - now : 0;
-    const timespec timeout = {static_cast<time_t>(left / 1000), static_cast<long>(left % 1000) * 1000000};
-    pollfd one = {file, event, 0};
-    const int ready = ppoll(&one, 1, &timeout, nullptr);
-    if (ready >= 0 || errno != EINTR) return ready > 0;
+    timespec timeout = {static_cast<time_t>(left / 1000), static_cast<long>(left % 1000) * 1000000};
+    pollfd one = {static_cast<int>(file), event, 0};
+    const long ready = call::ppoll(&one, &timeout);
+    if (ready != -EINTR) return ready > 0;
   }
 }
 
@@ -67,43 +60,44 @@ void rest(std::uint64_t until) {
   if (now < until) wait_at_most(&kWord, kWord, static_cast<unsigned>(until - now));
 }
 
-bool is_stranger(int client) {
+bool is_stranger(long client) {
   ucred who = {};
   socklen_t bytes = sizeof who;
-  if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return true;
+  if (call::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return true;
   uid_t real = kAnybody, effective = kAnybody, saved = kAnybody;
-  if (getresuid(&real, &effective, &saved) != 0) return true;
+  if (call::make(SYS_getresuid, &real, &effective, &saved) != 0) return true;
   const bool is_ours = who.uid == real && who.uid == effective && who.uid == saved && who.uid != kAnybody;
   return who.uid != 0 && !is_ours;
 }
 
-// Binds to a name that no other socket has. 0; else an error of the system's.
-int bind_control(int file) {
+// Binds to a name that no other socket has. 0; else an error of the system's, below 0.
+long bind_control(long file) {
   constexpr int kAttempts = 8;
-  int error = 0;
+  long error = 0;
   for (std::uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
     std::uint64_t random = 0;
     constexpr unsigned kNotWaiting = 1;  // GRND_NONBLOCK
     // Not random_word(): the name is public, and that word is a secret.
-    if (syscall(SYS_getrandom, &random, sizeof random, kNotWaiting) < 0) random = microseconds();
+    if (call::make(SYS_getrandom, &random, sizeof random, kNotWaiting) < 0) random = microseconds();
     sockaddr_un name = {};
     name.sun_family = AF_UNIX;
     BasicMessage<48> text;
     text.text("hakozuna.").decimal(process_id()).text(".").decimal(random + attempt);
     memcpy(name.sun_path + 1, text.data(), text.size());
     const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-    error = bind(file, reinterpret_cast<const sockaddr*>(&name), bytes) == 0 ? 0 : errno;
-    if (error != EADDRINUSE) break;
+    error = call::bind(file, reinterpret_cast<const sockaddr*>(&name), bytes);
+    if (error != -EADDRINUSE) break;
   }
   return error;
 }
 
 // Until the end of the line, which is cut off.
-Request read_line(int client, char* line, std::uint64_t until) {
+Request read_line(long client, char* line, std::uint64_t until) {
   Request request = {.client = Client::kSilent, .line = line};
   while (is_ready(client, POLLIN, until)) {
-    const ssize_t n = recv(client, line + request.length, Request::kMostLine - request.length, MSG_DONTWAIT);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    const long n =
+        call::recv(client, line + request.length, Request::kMostLine - request.length, MSG_DONTWAIT);
+    if (n == -EINTR || n == -EAGAIN) continue;
     if (n <= 0) return request;
     const auto* const end =
         static_cast<const char*>(memchr(line + request.length, '\n', static_cast<std::size_t>(n)));
@@ -117,11 +111,11 @@ Request read_line(int client, char* line, std::uint64_t until) {
   return request;
 }
 
-void write_all(int client, const char* text, std::size_t length, std::uint64_t until) {
+void write_all(long client, const char* text, std::size_t length, std::uint64_t until) {
   while (length != 0) {
-    const ssize_t n = send(client, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && errno == EAGAIN && is_ready(client, POLLOUT, until)) continue;
-    if (n < 0 && errno == EINTR) continue;
+    const long n = call::send(client, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n == -EAGAIN && is_ready(client, POLLOUT, until)) continue;
+    if (n == -EINTR) continue;
     if (n <= 0) return;
     text += n;
     length -= static_cast<std::size_t>(n);
@@ -132,44 +126,37 @@ void write_all(int client, const char* text, std::size_t length, std::uint64_t u
 
 // Since Linux 5.9. Nothing is copied but what is closed at once, so nobody waits for the end of a pipe that
 // only this thread has.
-int leave_files() {
-  const KeepErrno keep;
-  return syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) == 0 ? 0 : errno;
-}
+int leave_files() { return static_cast<int>(-call::make(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE)); }
 
 int open_control() {
-  const KeepErrno keep;
-  const int file = out_of_the_way(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (file < 0) return errno;
-  int error = bind_control(file);
-  if (error == 0 && listen(file, kWaiting) != 0) error = errno;
+  const long file = out_of_the_way(call::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (file < 0) return static_cast<int>(-file);
+  long error = bind_control(file);
+  if (error == 0) error = call::listen(file, kWaiting);
   if (error != 0) {
-    close(file);
-    return error;
+    call::close(file);
+    return static_cast<int>(-error);
   }
   listening = file;
   return 0;
 }
 
 void serve_control(unsigned milliseconds, std::size_t (*answer)(const Request&, char*, std::size_t)) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
   const std::uint64_t then = microseconds() / 1000 + milliseconds;
   const bool ready = is_ready(listening, POLLIN, then);
-  const int client = ready ? out_of_the_way(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC)) : -1;
+  const long client = ready ? out_of_the_way(call::accept4(listening, SOCK_CLOEXEC)) : -1;
   if (client < 0) return rest(then);
   const std::uint64_t until = microseconds() / 1000 + Request::kPatience;
   char line[Request::kMostLine], text[kMostAnswer];
   const Request request = is_stranger(client) ? Request{.client = Client::kStranger, .line = line}
                                               : read_line(client, line, until);
   write_all(client, text, answer(request, text, sizeof text), until + Request::kPatience);
-  shutdown(client, SHUT_RDWR);
-  close(client);
+  call::shutdown(client, SHUT_RDWR);
+  call::close(client);
 }
 
 // The first thread stays, and counts, until all others have ended.
 bool are_last_threads(unsigned ours) {
-  const KeepErrno keep;
   char buffer[256];
   FileBytes file("/proc/self/stat", buffer);
   // PID (NAME) STATE ...; the name may have brackets. The 18th word from the state on is the number of
@@ -191,10 +178,10 @@ bool are_last_threads(unsigned ours) {
   return state == 'Z' && threads == ours + 1;
 }
 
-int reopened_error_stream(int number) {
+long reopened_error_stream(long number) {
   BasicMessage<40> path;
   path.text("/proc/self/fd/").decimal(static_cast<unsigned>(number)).part("", 1);
-  return out_of_the_way(open(path.data(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
+  return out_of_the_way(call::open(path.data(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
 }
 
 }  // namespace hz::os

@@ -6,15 +6,15 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "os/calls.hpp"
 #include "os/linux_file.hpp"
 #include "os/message.hpp"
 #include "os/os.hpp"
 
 namespace hz::os {
 
-Environment::Environment() : variables_(getauxval(AT_SECURE) == 0 ? environ : nullptr) {
-  if (variables_ != nullptr || getauxval(AT_SECURE) != 0) return;
-  const KeepErrno keep;
+Environment::Environment() : variables_(auxiliary_value(AT_SECURE) == 0 ? environ : nullptr) {
+  if (variables_ != nullptr || auxiliary_value(AT_SECURE) != 0) return;
   FileText file;
   if (!file.read_all("/proc/self/environ")) return;
   // A program may have cut off the last one's final 0 (setproctitle): that one is not whole.
@@ -25,14 +25,15 @@ Environment::Environment() : variables_(getauxval(AT_SECURE) == 0 ? environ : nu
 }
 
 Environment::~Environment() {
-  const KeepErrno keep;
-  if (text_ != nullptr) munmap(text_, mapped_);
+  if (text_ != nullptr) call::munmap(text_, mapped_);
 }
 
 bool parent_was_given(const char* entry) {
-  const KeepErrno keep;
   BasicMessage<48> path;
-  path.text("/proc/").decimal(static_cast<std::uint64_t>(getppid())).text("/environ").part("", 1);
+  path.text("/proc/")
+      .decimal(static_cast<std::uint64_t>(call::make(SYS_getppid)))
+      .text("/environ")
+      .part("", 1);
   char buffer[512];
   FileBytes bytes(path.data(), buffer);
   const char* expected = entry;  // nullptr: this entry is another

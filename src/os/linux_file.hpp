@@ -5,13 +5,11 @@
 #pragma once
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstddef>
 
-#include "os/posix.hpp"
+#include "base/units.hpp"
+#include "os/calls.hpp"
 
 namespace hz::os {
 
@@ -20,15 +18,15 @@ class FileBytes {
  public:
   template <std::size_t kRoom>
   FileBytes(const char* path, char (&buffer)[kRoom])
-      : fd_(open(path, O_RDONLY | O_CLOEXEC)), buffer_(buffer), room_(kRoom) {}
+      : fd_(call::open(path, O_RDONLY | O_CLOEXEC)), buffer_(buffer), room_(kRoom) {}
   ~FileBytes() {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) call::close(fd_);
   }
 
   // The next byte, or -1 at the end.
   int next() {
     if (at_ == filled_) {
-      const ssize_t n = fd_ < 0 ? 0 : read(fd_, buffer_, room_);
+      const long n = fd_ < 0 ? 0 : call::read(fd_, buffer_, room_);
       if (n <= 0) return -1;
       at_ = 0;
       filled_ = static_cast<std::size_t>(n);
@@ -37,8 +35,7 @@ class FileBytes {
   }
 
  private:
-  const NoCancel no_cancel_;
-  int fd_;
+  const long fd_;
   char* const buffer_;
   const std::size_t room_;
   std::size_t at_ = 0, filled_ = 0;
@@ -51,16 +48,15 @@ struct FileText {
   std::size_t room = 0;  // what is mapped
 
   bool read_all(const char* path) {
-    const NoCancel no_cancel;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const long fd = call::open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     const bool whole = grow(kFirst) && fill(fd);
-    close(fd);
+    call::close(fd);
     if (!whole) drop();
     return whole;
   }
   void drop() {
-    if (text != nullptr) munmap(text, room);
+    if (text != nullptr) call::munmap(text, room);
     text = nullptr;
     bytes = room = 0;
   }
@@ -69,18 +65,19 @@ struct FileText {
   static constexpr std::size_t kFirst = std::size_t{64} << 10;
 
   bool grow(std::size_t to) {
-    void* at = text == nullptr ? mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                               : mremap(text, room, to, MREMAP_MAYMOVE);
-    if (at == MAP_FAILED) return false;
-    text = static_cast<char*>(at);
+    const long at = text == nullptr
+                        ? call::mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS)
+                        : call::mremap(text, room, to, MREMAP_MAYMOVE, nullptr);
+    if (at < 0) return false;
+    text = static_cast<char*>(pointer(static_cast<std::uintptr_t>(at)));
     room = to;
     return true;
   }
-  bool fill(int fd) {
+  bool fill(long fd) {
     for (;;) {
       if (bytes == room && !grow(2 * room)) return false;
-      const ssize_t n = read(fd, text + bytes, room - bytes);
-      if (n < 0 && errno == EINTR) continue;
+      const long n = call::read(fd, text + bytes, room - bytes);
+      if (n == -EINTR) continue;
       if (n <= 0) return n == 0;
       bytes += static_cast<std::size_t>(n);
     }

@@ -2,16 +2,12 @@
 //
 // Linux: what a thread of our own needs of the system, and a memory barrier on all threads of the process.
 // See os.hpp for the contract; called by the purger and by whoever takes back what other threads cache.
-#include <errno.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 
 #include "base/compiler.hpp"
+#include "os/calls.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
 
@@ -24,21 +20,18 @@ constinit std::atomic<bool> has_barrier{false};
 
 void prepare_barrier() {
   if constexpr (kThreadSanitizer) return;  // it does not know this kind of order
-  const KeepErrno keep;
-  const bool has = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  const bool has = call::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
   has_barrier.store(has, std::memory_order_relaxed);
 }
 
 bool barrier_on_all_threads() {
   if (!has_barrier.load(std::memory_order_relaxed)) return false;
-  const KeepErrno keep;
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return call::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 }
 
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds) {
-  const KeepErrno keep;
   const timespec timeout = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, &timeout, nullptr, 0);
+  call::futex(word, FUTEX_WAIT_PRIVATE, while_value, &timeout);
 }
 
 }  // namespace hz::os

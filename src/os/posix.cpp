@@ -4,62 +4,52 @@
 // the contract; called on cold paths only.
 #include "os/posix.hpp"
 
-#include <fcntl.h>
-#include <sched.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "os/calls.hpp"
 #include "os/os.hpp"
 
 namespace hz::os {
 
-std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
-
 std::size_t address_space_limit() {
-  const KeepErrno keep;
   struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  if (call::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
   return limit.rlim_cur;
 }
 
 std::uint64_t microseconds() {
-  const KeepErrno keep;
   struct timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  call::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
 std::uint64_t unix_seconds() {
-  const KeepErrno keep;
   struct timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
+  call::clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<std::uint64_t>(now.tv_sec);
 }
 
-std::uint64_t process_id() { return static_cast<std::uint64_t>(getpid()); }
+std::uint64_t process_id() { return static_cast<std::uint64_t>(call::getpid()); }
 
 namespace {
-constinit int error_stream = STDERR_FILENO;
+constinit long error_stream = STDERR_FILENO;
 }
 
 void keep_error_stream() {
-  const KeepErrno keep;
   constexpr int kOutOfTheWay = 100;  // programs count on low numbers for what they open
-  const int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kOutOfTheWay);
+  const long copy = call::duplicate(STDERR_FILENO, kOutOfTheWay);
   if (copy >= 0) error_stream = copy;
 }
 
 void write_error(const char* text, std::size_t length) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
-  int reopened = -1;
+  long reopened = -1;
   while (length != 0) {
-    const ssize_t n = write(reopened >= 0 ? reopened : error_stream, text, length);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EBADF && reopened < 0) {
+    const long n = call::write(reopened >= 0 ? reopened : error_stream, text, length);
+    if (n == -EINTR) continue;
+    if (n == -EBADF && reopened < 0) {
       reopened = reopened_error_stream(error_stream);
       if (reopened < 0) return;
       continue;
@@ -68,7 +58,7 @@ void write_error(const char* text, std::size_t length) {
     text += n;
     length -= static_cast<std::size_t>(n);
   }
-  if (reopened >= 0) close(reopened);
+  if (reopened >= 0) call::close(reopened);
 }
 
 bool is_process_ending() { return false; }
@@ -103,6 +93,6 @@ void set_fork_hooks(void (*prepare)(), void (*parent)(), void (*child)()) {
   pthread_atfork(prepare, parent, child);
 }
 
-void give_way() { sched_yield(); }
+void give_way() { call::sched_yield(); }
 
 }  // namespace hz::os

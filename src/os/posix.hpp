@@ -47,6 +47,6 @@ void settle_this_thread(const char* name);
 const struct sigaction* termination_action();
 // The process's error stream, of that number, for a thread whose own files it is not among; -1 if it cannot
 // be had.
-int reopened_error_stream(int number);
+long reopened_error_stream(long number);
 
 }  // namespace hz::os

@@ -5,14 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 
 #include "base/compiler.hpp"
+#include "os/calls.hpp"
 #include "os/named_files.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
@@ -30,8 +29,7 @@ constexpr std::size_t kLongestTarget = 1024;
 bool is_absolute(const char* path) { return path[0] == '/'; }
 
 bool current_folder(char* out, std::size_t room) {
-  const KeepErrno keep;
-  return getcwd(out, room) != nullptr;
+  return call::getcwd(out, room) > 0 && is_absolute(out);  // else it lies outside of our root
 }
 
 namespace {
@@ -41,18 +39,19 @@ bool is_of_the_system(const char* path) {
   return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
 }
 
-int open_without_waiting(const char* path, int flags, unsigned links);
+long open_without_waiting(const char* path, int flags, unsigned links);
 
 // Opens what the link at `path` leads to, unless another user made it. `links`: how many more may follow.
-HZ_SLOW int follow(const char* path, int flags, unsigned links) {
+HZ_SLOW long follow(const char* path, int flags, unsigned links) {
   struct stat link;
-  if (links == 0 || lstat(path, &link) != 0 || (link.st_uid != 0 && link.st_uid != geteuid())) return -1;
-  if (is_of_the_system(path)) return open(path, flags & ~O_NOFOLLOW, kMode);
+  if (links == 0 || call::lstat(path, &link) != 0) return -1;
+  if (link.st_uid != 0 && link.st_uid != static_cast<uid_t>(call::geteuid())) return -1;
+  if (is_of_the_system(path)) return call::open(path, flags & ~O_NOFOLLOW, kMode);
   char target[kLongestTarget];
   const char* const name = strrchr(path, '/');
   const std::size_t folder = name == nullptr ? 0 : static_cast<std::size_t>(name + 1 - path);
   if (folder >= sizeof target) return -1;
-  ssize_t length = readlink(path, target, sizeof target);
+  const long length = call::readlink(path, target, sizeof target);
   if (length <= 0 || static_cast<std::size_t>(length) >= sizeof target) return -1;
   target[length] = 0;
   if (!is_absolute(target)) {
@@ -62,43 +61,39 @@ HZ_SLOW int follow(const char* path, int flags, unsigned links) {
   }
   return open_without_waiting(target, flags, links - 1);
 }
-int open_without_waiting(const char* path, int flags, unsigned links) {
-  const int file = open(path, flags | O_NOFOLLOW, kMode);
-  return file < 0 && errno == ELOOP ? follow(path, flags, links) : file;
+long open_without_waiting(const char* path, int flags, unsigned links) {
+  const long file = call::open(path, flags | O_NOFOLLOW, kMode);
+  return file == -ELOOP ? follow(path, flags, links) : file;
 }
 
 // Opens a file that the user named, which is none that waits: no folder, no block device. -1: it cannot be
 // had.
-int open_named(const char* path, int flags) {
-  const int file = open_without_waiting(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, kMostLinks);
+long open_named(const char* path, int flags) {
+  const long file = open_without_waiting(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, kMostLinks);
   struct stat found;
   if (file < 0) return -1;
-  if (fstat(file, &found) == 0 &&
+  if (call::fstat(file, &found) == 0 &&
       (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode) || S_ISFIFO(found.st_mode)))
     return file;
-  close(file);
+  call::close(file);
   return -1;
 }
 
 }  // namespace
 
 std::intptr_t open_to_write(const char* path, Write how) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
   const int flags = how == Write::kAppend ? O_APPEND : how == Write::kReplace ? 0 : O_EXCL;
-  const int file = open_named(path, O_WRONLY | O_CREAT | flags);
+  const long file = open_named(path, O_WRONLY | O_CREAT | flags);
+  if (file < 0 || how != Write::kReplace) return file;
   // What has no length to cut, such as a terminal, refuses, and is written to all the same.
-  if (file >= 0 && how == Write::kReplace && ftruncate(file, 0) != 0 && errno != EINVAL)
-    return close(file), -1;
-  return file;
+  const long cut = call::ftruncate(file, 0);
+  return cut == 0 || cut == -EINVAL ? file : (call::close(file), -1);
 }
 
 bool write(std::intptr_t file, const char* text, std::size_t length) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
   while (length != 0) {
-    const ssize_t n = ::write(static_cast<int>(file), text, length);
-    if (n < 0 && errno == EINTR) continue;
+    const long n = call::write(file, text, length);
+    if (n == -EINTR) continue;
     if (n <= 0) return false;
     text += n;
     length -= static_cast<std::size_t>(n);
@@ -106,35 +101,23 @@ bool write(std::intptr_t file, const char* text, std::size_t length) {
   return true;
 }
 
-void close_written(std::intptr_t file) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
-  close(static_cast<int>(file));
-}
+void close_written(std::intptr_t file) { call::close(file); }
 
-bool rename(const char* from, const char* to) {
-  const KeepErrno keep;
-  return ::rename(from, to) == 0;
-}
+bool rename(const char* from, const char* to) { return call::rename(from, to) == 0; }
 
-void remove(const char* path) {
-  const KeepErrno keep;
-  unlink(path);
-}
+void remove(const char* path) { call::unlink(path); }
 
 std::ptrdiff_t read(const char* path, char* out, std::size_t room) {
-  const KeepErrno keep;
-  const NoCancel no_cancel;
-  const int file = open_named(path, O_RDONLY);
+  const long file = open_named(path, O_RDONLY);
   if (file < 0) return -1;
   std::size_t bytes = 0;
-  for (ssize_t n = 1; n != 0 && bytes < room;) {
-    n = ::read(file, out + bytes, room - bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return close(file), -1;
+  for (long n = 1; n != 0 && bytes < room;) {
+    n = call::read(file, out + bytes, room - bytes);
+    if (n == -EINTR) continue;
+    if (n < 0) return call::close(file), -1;
     bytes += static_cast<std::size_t>(n);
   }
-  close(file);
+  call::close(file);
   return static_cast<std::ptrdiff_t>(bytes);
 }
 

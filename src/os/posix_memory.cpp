@@ -2,11 +2,11 @@
 //
 // POSIX: mappings. See os.hpp for the contract; called on cold paths only.
 #include <errno.h>
-#include <sys/mman.h>
 
 #include <atomic>
 
 #include "base/units.hpp"
+#include "os/calls.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
 #include "os/probe.hpp"
@@ -28,31 +28,26 @@ constinit std::atomic<bool> blocks_usable{true};  // at once, when they are exte
 
 void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   if (bytes + alignment < bytes) return nullptr;
-  void* raw = mmap(nullptr, bytes + alignment, protection, kPrivate, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const std::uintptr_t start = align_up(address(raw), alignment);
-  const std::size_t before = start - address(raw);
-  if (before != 0) munmap(raw, before);
-  if (alignment - before != 0) munmap(pointer(start + bytes), alignment - before);
+  const long got = call::mmap(nullptr, bytes + alignment, protection, kPrivate);
+  if (got < 0) return nullptr;
+  const auto raw = static_cast<std::uintptr_t>(got), start = align_up(raw, alignment);
+  const std::size_t before = start - raw;
+  if (before != 0) call::munmap(pointer(raw), before);
+  if (alignment - before != 0) call::munmap(pointer(start + bytes), alignment - before);
   return pointer(start);
 }
 
 }  // namespace
 
 void* reserve(std::size_t bytes, std::size_t alignment) {
-  const KeepErrno keep;
   void* range = map_aligned(bytes, alignment, PROT_NONE);
   return range == nullptr ? nullptr : advised(range, bytes, Use::kBlocks);
 }
 
-bool commit(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  return mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
-}
+bool commit(void* at, std::size_t bytes) { return call::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0; }
 
 bool forbid(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  if (mmap(at, bytes, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
+  if (call::mmap(at, bytes, PROT_NONE, kPrivate | MAP_FIXED) < 0) return false;
   probe::purge(address(at), bytes);
   return advised(at, bytes, Use::kBlocks), true;
 }
@@ -60,42 +55,41 @@ bool forbid(void* at, std::size_t bytes) {
 void forbid_uncommitted() { blocks_usable.store(false, std::memory_order_relaxed); }
 
 bool may_have(void* at) {
-  const KeepErrno keep;
   const std::size_t bytes = page_bytes();
-  void* got = mmap(at, bytes, PROT_NONE, kPrivate, -1, 0);
-  return got != MAP_FAILED && munmap(got, bytes) == 0 && got == at;
+  const long got = call::mmap(at, bytes, PROT_NONE, kPrivate);
+  if (got < 0) return false;
+  void* const there = pointer(static_cast<std::uintptr_t>(got));
+  return call::munmap(there, bytes) == 0 && there == at;
 }
 
 Placed extend(void* at, std::size_t bytes, Use use) {
-  const KeepErrno keep;
   const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* got = mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == MAP_FAILED) return errno == EEXIST ? Placed::kTaken : Placed::kRefused;
-  if (got != at) {
-    munmap(got, bytes);
+  const long got = call::mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE);
+  if (got < 0) return got == -EEXIST ? Placed::kTaken : Placed::kRefused;
+  void* const there = pointer(static_cast<std::uintptr_t>(got));
+  if (there != at) {
+    call::munmap(there, bytes);
     return Placed::kTaken;
   }
   // Asked for first: what a limit of the system refuses is refused now.
-  if (use == Use::kBlocks && !blocks_usable.load(std::memory_order_relaxed)) mprotect(at, bytes, PROT_NONE);
+  if (use == Use::kBlocks && !blocks_usable.load(std::memory_order_relaxed))
+    call::mprotect(at, bytes, PROT_NONE);
   advised(at, bytes, use);
   return Placed::kHere;
 }
 
 void* map(std::size_t bytes, std::size_t alignment, Use use) {
-  const KeepErrno keep;
   void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
   return at == nullptr ? nullptr : advised(at, bytes, use);
 }
 
 bool unmap(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  if (munmap(at, bytes) != 0) return false;
+  if (call::munmap(at, bytes) != 0) return false;
   return probe::purge(address(at), bytes), true;
 }
 
 bool remap_fresh(void* at, std::size_t bytes) {
-  const KeepErrno keep;
-  if (mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) != at) return false;
+  if (call::mmap(at, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED) < 0) return false;
   probe::purge(address(at), bytes);
   return advised(at, bytes, Use::kBlocks), true;
 }

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See failing_calls.hpp: what is counted, and the calls about memory. The linker gives every call of `mmap`
-// in this program to `__wrap_mmap`.
+// See failing_calls.hpp: what is counted, and the system calls. The linker gives every call of
+// `hz_system_call` in this program to `__wrap_hz_system_call`.
 #include "fault/failing_calls.hpp"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 #include "fault/calls.hpp"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+extern "C" long __real_hz_system_call(long number, long a, long b, long c, long d, long e, long f);
 
 namespace hz_test::failing {
 namespace {
@@ -51,7 +58,7 @@ bool Decide(std::uint64_t number) {
 }
 
 // What the environment says, as soon as the heap, which opens before main, calls anything. GoogleTest makes a
-// key before that, and asks for its folder: the heap begins with neither.
+// key before that: the heap does not begin with one.
 void FromTheStart() {
   const char* const said = std::getenv("HZ_TEST_FAIL");
   if (said == nullptr) return;
@@ -65,7 +72,7 @@ void FromTheStart() {
 
 bool Fails(unsigned call) {
   static bool begun = false;
-  if (!begun && call != kHook && call != kFile) begun = true, FromTheStart();
+  if (!begun && call != kHook) begun = true, FromTheStart();
   if (mode.load() == Mode::kNone || (which.load() & call) == 0 || TestsOwn::is) return false;
   if (!Decide(calls.fetch_add(1) + 1)) return false;
   ++failures;
@@ -109,69 +116,118 @@ void StopMovesAfter(std::size_t bytes) { stop_after = bytes; }
 
 using namespace hz_test::failing;
 
-extern "C" {
+namespace {
 
-void* __real_mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset);
-int __real_munmap(void* at, std::size_t bytes);
-int __real_mprotect(void* at, std::size_t bytes, int protection);
-void* __real_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flags, ...);
-int __real_madvise(void* at, std::size_t bytes, int advice);
-
-void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
-  static const bool no_place = std::getenv("HZ_TEST_RESERVED") != nullptr;
-  const bool asks = at != nullptr && protection == PROT_NONE;
-  if (!(no_place && asks) && !Fails(kMap)) return __real_mmap(at, bytes, protection, flags, fd, offset);
-  errno = ENOMEM;
-  return MAP_FAILED;
+// Which kind a call of that number is; 0: it never fails.
+unsigned KindOf(long number, long second) {
+  switch (number) {
+    case SYS_mmap: return kMap;
+    case SYS_munmap: return kUnmap;
+    case SYS_mprotect: return kProtect;
+    case SYS_mremap: return kMove;
+    case SYS_madvise: return kAdvise;
+    case SYS_membarrier: return kBarrier;
+    case SYS_futex: return (second & FUTEX_CMD_MASK) == FUTEX_WAIT ? kWait : 0;
+    case SYS_sysinfo:
+    case SYS_prlimit64:
+    case SYS_prctl:
+    case SYS_sched_getaffinity:
+    case SYS_readlinkat:
+    case SYS_faccessat: return kMachine;
+    case SYS_openat:
+    case SYS_read:
+    case SYS_write:
+    case SYS_fcntl:
+    case SYS_renameat:
+    case SYS_getcwd:
+    case SYS_close_range: return kFile;
+    case SYS_socket:
+    case SYS_bind:
+    case SYS_listen:
+    case SYS_accept4:
+    case SYS_ppoll:
+    case SYS_getsockopt:
+    case SYS_recvfrom:
+    case SYS_sendto: return kSocket;
+    default: return 0;
+  }
 }
 
-// Where a mapping would have to be split and there are too many.
-int __wrap_munmap(void* at, std::size_t bytes) {
-  if (!Fails(kUnmap)) return __real_munmap(at, bytes);
-  errno = ENOMEM;
-  return -1;
+long ErrorOf(long number) {
+  static constexpr long kOfAdvice[] = {EAGAIN, EINVAL, ENOMEM};
+  switch (number) {
+    case SYS_mmap:
+    case SYS_munmap:  // where a mapping would have to be split and there are too many
+    case SYS_mprotect:
+    case SYS_mremap:
+    case SYS_ppoll: return -ENOMEM;
+    case SYS_madvise: return -kOfAdvice[Calls() % 3];
+    case SYS_membarrier:
+    case SYS_close_range: return -ENOSYS;
+    case SYS_futex: return -EINTR;
+    case SYS_sysinfo: return -EFAULT;
+    case SYS_readlinkat:
+    case SYS_faccessat:
+    case SYS_renameat: return -EACCES;
+    case SYS_openat:
+    case SYS_fcntl:
+    case SYS_socket:
+    case SYS_accept4: return -EMFILE;
+    case SYS_read: return -EIO;
+    case SYS_write: return -ENOSPC;
+    case SYS_getcwd: return -ENOENT;
+    case SYS_bind:
+    case SYS_listen: return -EADDRINUSE;
+    case SYS_getsockopt: return -ENOBUFS;
+    case SYS_recvfrom: return -ECONNRESET;
+    case SYS_sendto: return -EPIPE;
+    default: return -EINVAL;
+  }
 }
 
-int __wrap_mprotect(void* at, std::size_t bytes, int protection) {
-  if (!Fails(kProtect)) return __real_mprotect(at, bytes, protection);
-  errno = ENOMEM;
-  return -1;
+void* Pointer(long at) { return reinterpret_cast<void*>(at); }
+
+long Real(long number, long a, long b, long c, long d, long e, long f) {
+  return __real_hz_system_call(number, a, b, c, d, e, f);
 }
 
-// Some of the kernel's reasons are found before the target is unmapped, a limit of address space after it.
-void* __wrap_mremap(void* at, std::size_t old_bytes, std::size_t bytes, int flags, ...) {
-  std::va_list arguments;
-  va_start(arguments, flags);
-  void* to = va_arg(arguments, void*);
-  va_end(arguments);
-  if (squats && (flags & MREMAP_FIXED) != 0) {
-    __real_munmap(to, bytes);
-    void* place =
-        static_cast<char*>(to) + (squat_from_end ? bytes - squat_offset - kSquattedBytes : squat_offset);
-    squatted = __real_mmap(place, kSquattedBytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+// A move that stops where the test has said; 0 where it has said nothing.
+long Stopped(long at, long bytes, long flags, long to) {
+  const auto room = static_cast<std::size_t>(bytes);
+  if (squats) {
+    munmap(Pointer(to), room);
+    void* place = static_cast<char*>(Pointer(to)) +
+                  (squat_from_end ? room - squat_offset - kSquattedBytes : squat_offset);
+    squatted =
+        mmap(place, kSquattedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     std::memset(squatted, kSquatter, kSquattedBytes);
     ++failures;
-    errno = ENOMEM;
-    return MAP_FAILED;
+    return -ENOMEM;
   }
-  if (stop_after != 0 && (flags & MREMAP_FIXED) != 0 && bytes > stop_after) {
-    __real_munmap(static_cast<char*>(to) + stop_after, bytes - stop_after);
-    if (__real_mremap(at, stop_after, stop_after, flags, to) != MAP_FAILED) ++failures;
-    errno = ENOMEM;
-    return MAP_FAILED;
-  }
-  if (!Fails(kMove)) return __real_mremap(at, old_bytes, bytes, flags, to);
-  if ((flags & MREMAP_FIXED) != 0 && Calls() % 4 != 0) __real_munmap(to, bytes);
-  errno = ENOMEM;
-  return MAP_FAILED;
+  const std::size_t stop = stop_after;
+  if (stop == 0 || room <= stop) return 0;
+  munmap(static_cast<char*>(Pointer(to)) + stop, room - stop);
+  const auto moved = static_cast<long>(stop);
+  if (Real(SYS_mremap, at, moved, moved, flags, to, 0) >= 0) ++failures;
+  return -ENOMEM;
 }
 
-int __wrap_madvise(void* at, std::size_t bytes, int advice) {
-  static constexpr int kReasons[] = {EAGAIN, EINVAL, ENOMEM};
-  if (!Fails(kAdvise)) return __real_madvise(at, bytes, advice);
-  errno = kReasons[Calls() % 3];
-  return -1;
+}  // namespace
+
+extern "C" long __wrap_hz_system_call(long number, long a, long b, long c, long d, long e, long f) {
+  static const bool no_place = std::getenv("HZ_TEST_RESERVED") != nullptr;
+  if (no_place && number == SYS_mmap && a != 0 && c == PROT_NONE) return -ENOMEM;
+  const bool moves = number == SYS_mremap && (d & MREMAP_FIXED) != 0;
+  if (const long stopped = moves ? Stopped(a, c, d, e) : 0) return stopped;
+  const unsigned kind = KindOf(number, b);
+  if (kind == 0 || !Fails(kind)) return Real(number, a, b, c, d, e, f);
+  // Some of the kernel's reasons are found before the target is unmapped, a limit of address space after it.
+  if (moves && Calls() % 4 != 0) munmap(Pointer(e), static_cast<std::size_t>(c));
+  return ErrorOf(number);
 }
 
-}  // extern "C"
+// hz::os::current_cpu, which seldom takes a system call: 0 where the number is unknown.
+extern "C" unsigned __real__ZN2hz2os11current_cpuEv();
+extern "C" unsigned __wrap__ZN2hz2os11current_cpuEv() {
+  return Fails(kProcessor) ? 0 : __real__ZN2hz2os11current_cpuEv();
+}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the calls of the heap to the system fail on purpose: the program is linked so that what src/os calls
-// by these names goes through here (--wrap), and each fails as the kernel or the C library would. Their own
-// calls do not, nor what a test calls in its own name (TestsOwn). Called by the tests of failing calls; costs
-// a counter a call.
+// Makes the calls of the heap to the system fail on purpose: the program is linked so that the system calls
+// of src/os, and what it asks of the C library, go through here (--wrap), and each fails as it would there.
+// Their own calls do not, nor what a test calls in its own name (TestsOwn). Called by the tests of failing
+// calls; costs a counter a call.
 #pragma once
 
 #include <atomic>

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A system whose pages are HZ_TEST_PAGE bytes: the memory functions of the C library as such a kernel has
-// them, in place of the real ones in the programs that this is linked into, and so in our preloaded library.
+// A system whose pages are HZ_TEST_PAGE bytes: the system calls about memory as such a kernel has them, in
+// place of ours in the programs that this is linked into (--wrap).
 // An address or a length that is no multiple is refused and counted (lengths of mmap and munmap are rounded
 // up, as kernels do). Memory from mmap is aligned to the page.
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
 #include <cstdint>
 
 #include "life/pages.hpp"
+
+extern "C" long __real_hz_system_call(long number, long a, long b, long c, long d, long e, long f);
 
 namespace hz_test {
 
@@ -22,70 +23,50 @@ namespace {
 
 constexpr std::uintptr_t kMask = HZ_TEST_PAGE - 1;
 
-std::size_t Up(std::size_t n) { return (n + kMask) & ~kMask; }
-
-// Counts; false and EINVAL if any of the numbers is no multiple of the page.
-bool Whole(std::uintptr_t a, std::uintptr_t b = 0, std::uintptr_t c = 0, std::uintptr_t d = 0) {
+// Counts; false if any of the numbers is no multiple of the page.
+bool Whole(long a, long b = 0, long c = 0, long d = 0) {
   emulated_calls.fetch_add(1, std::memory_order_relaxed);
-  if (((a | b | c | d) & kMask) == 0) return true;
+  if ((static_cast<std::uintptr_t>(a | b | c | d) & kMask) == 0) return true;
   refused_calls.fetch_add(1, std::memory_order_relaxed);
-  errno = EINVAL;
   return false;
 }
+long Up(long n) { return static_cast<long>((static_cast<std::uintptr_t>(n) + kMask) & ~kMask); }
 
-std::uintptr_t Number(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
-
-void* Raw(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
-  return reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, protection, flags, fd, offset));
+long Ask(long number, long a, long b, long c = 0, long d = 0, long e = 0, long f = 0) {
+  return __real_hz_system_call(number, a, b, c, d, e, f);
 }
 
-void* Map(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
-  constexpr int kExactly = MAP_FIXED | 0x100000;  // MAP_FIXED_NOREPLACE
-  if ((flags & kExactly) != 0) {
-    return Whole(Number(at)) ? Raw(at, Up(bytes), protection, flags, fd, offset) : MAP_FAILED;
-  }
-  if ((flags & MAP_ANONYMOUS) == 0) return Raw(at, bytes, protection, flags, fd, offset);
+long Map(long at, long bytes, long protection, long flags, long fd, long offset) {
+  constexpr long kExactly = MAP_FIXED | 0x100000;  // MAP_FIXED_NOREPLACE
+  if ((flags & kExactly) != 0)
+    return Whole(at) ? Ask(SYS_mmap, at, Up(bytes), protection, flags, fd, offset) : -EINVAL;
   Whole(0);
-  auto* raw = static_cast<char*>(Raw(nullptr, Up(bytes) + HZ_TEST_PAGE, protection, flags, fd, offset));
-  if (raw == MAP_FAILED) return raw;
-  const std::size_t before = Up(Number(raw)) - Number(raw);
-  if (before != 0) syscall(SYS_munmap, raw, before);
-  if (before != HZ_TEST_PAGE) syscall(SYS_munmap, raw + before + Up(bytes), HZ_TEST_PAGE - before);
+  const long raw = Ask(SYS_mmap, 0, Up(bytes) + HZ_TEST_PAGE, protection, flags, fd, offset);
+  if (raw < 0) return raw;
+  const long before = Up(raw) - raw;
+  if (before != 0) Ask(SYS_munmap, raw, before);
+  if (before != HZ_TEST_PAGE) Ask(SYS_munmap, raw + before + Up(bytes), HZ_TEST_PAGE - before);
   return raw + before;
 }
 
 }  // namespace
 }  // namespace hz_test
 
-using hz_test::Number;
-using hz_test::Whole;
+extern "C" long __wrap_hz_system_call(long number, long a, long b, long c, long d, long e, long f) {
+  using namespace hz_test;
+  switch (number) {
+    case SYS_mmap: return Map(a, b, c, d, e, f);
+    case SYS_munmap: return Whole(a) ? Ask(number, a, Up(b)) : -EINVAL;
+    case SYS_mprotect:
+    case SYS_madvise: return Whole(a, b) ? Ask(number, a, b, c) : -EINVAL;
+    case SYS_mremap:
+      return Whole(a, b, c, (d & MREMAP_FIXED) != 0 ? e : 0) ? Ask(number, a, b, c, d, e) : -EINVAL;
+    default: return Ask(number, a, b, c, d, e, f);
+  }
+}
 
-extern "C" {
-
-void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  return hz_test::Map(at, bytes, protection, flags, fd, offset);
-}
-#if !defined(mmap64)  // musl: another name of mmap
-void* mmap64(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  return hz_test::Map(at, bytes, protection, flags, fd, offset);
-}
-#endif
-int munmap(void* at, std::size_t bytes) noexcept {
-  return Whole(Number(at)) ? static_cast<int>(syscall(SYS_munmap, at, hz_test::Up(bytes))) : -1;
-}
-int mprotect(void* at, std::size_t bytes, int protection) noexcept {
-  return Whole(Number(at), bytes) ? static_cast<int>(syscall(SYS_mprotect, at, bytes, protection)) : -1;
-}
-int madvise(void* at, std::size_t bytes, int advice) noexcept {
-  return Whole(Number(at), bytes) ? static_cast<int>(syscall(SYS_madvise, at, bytes, advice)) : -1;
-}
-void* mremap(void* from, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
-  va_list arguments;
-  va_start(arguments, flags);
-  void* to = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void*) : nullptr;
-  va_end(arguments);
-  if (!Whole(Number(from), old_bytes, bytes, Number(to))) return MAP_FAILED;
-  return reinterpret_cast<void*>(syscall(SYS_mremap, from, old_bytes, bytes, flags, to));
-}
-int getpagesize() noexcept { return HZ_TEST_PAGE; }
+// hz::os::auxiliary_value
+extern "C" unsigned long __real__ZN2hz2os15auxiliary_valueEm(unsigned long type);
+extern "C" unsigned long __wrap__ZN2hz2os15auxiliary_valueEm(unsigned long type) {
+  return type == AT_PAGESZ ? HZ_TEST_PAGE : __real__ZN2hz2os15auxiliary_valueEm(type);
 }

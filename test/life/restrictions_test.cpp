@@ -476,9 +476,10 @@ TEST(Restrictions, ControlThatIsRefused) {
 TEST(Restrictions, SandboxOfOpenSsh) { ExpectServed(RunScene("OpenSsh", {{"HZ_BACKGROUND", "0"}})); }
 
 TEST(Restrictions, OneCallRefused) {
-  for (const char* name : {"membarrier", "clone", "clone3", "madvise", "mremap", "getcpu", "sched_yield",
-                           "sysinfo", "sched_getaffinity", "sched_setaffinity", "sched_setscheduler",
-                           "prlimit64", "prctl", "rt_sigprocmask", "access", "getpid", "gettid", "fcntl"}) {
+  for (const char* name :
+       {"membarrier", "clone", "clone3", "madvise", "mremap", "getcpu", "sched_yield", "sysinfo",
+        "sched_getaffinity", "sched_setaffinity", "sched_setscheduler", "prlimit64", "prctl",
+        "rt_sigprocmask", "faccessat", "getpid", "gettid", "fcntl"}) {
     if (CallNumber(name) < 0) continue;
     // The C library and we tell "not at all" from "not you" in some.
     const bool tells =

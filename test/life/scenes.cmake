@@ -10,12 +10,16 @@ foreach(line IN LISTS HZ_LINE_NAMES)
   hz_discover(life_scenes ${line} preload life LD_PRELOAD $<TARGET_FILE:hakozuna::${line}> ALONE .*)
 endforeach()
 
-# The same work on systems with other pages.
+# The same work on systems with other pages, by programs of a line's objects: their system calls go to the emulation.
 foreach(page 4096 16384 65536)
-  hz_test_program(life_pages_${page} SOURCES ../surface/main.cpp pages_test.cpp emulated_pages.cpp)
-  target_compile_definitions(life_pages_${page} PRIVATE HZ_TEST_PAGE=${page})
+  hz_test_objects(life_pages_${page} SOURCES ../surface/main.cpp pages_test.cpp emulated_pages.cpp
+    DEFINITIONS HZ_TEST_PAGE=${page})
   foreach(line IN LISTS HZ_LINE_NAMES)
-    hz_discover(life_pages_${page} ${line} pages_of_${page} life LD_PRELOAD $<TARGET_FILE:hakozuna::${line}> ALONE .*)
+    set(program life_pages_${page}_${line})
+    hz_link_program(${program} life_pages_${page} hakozuna::${line}-direct)
+    target_sources(${program} PRIVATE $<TARGET_OBJECTS:hakozuna-${line}-drop-in-objects>)
+    target_link_options(${program} PRIVATE -Wl,--wrap=hz_system_call -Wl,--wrap=_ZN2hz2os15auxiliary_valueEm)
+    hz_discover(${program} ${line} pages_of_${page} life ALONE .*)
   endforeach()
 endforeach()
 

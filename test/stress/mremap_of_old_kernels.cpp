@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mremap as kernels before 6.17 have it: what is moved must lie in one mapping, and that is found out after
-// the target was unmapped; or as those before 5.7. Takes the place of the C library's function in the
-// programs that it is linked into.
+// the target was unmapped; or as those before 5.7. Takes the place of our system calls in the
+// programs that it is linked into (--wrap).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 
@@ -36,20 +34,16 @@ bool InOneMapping(const void* at, std::size_t bytes) {
 bool mremap_knows_every_flag = true;
 std::atomic<unsigned> mremap_calls{0};
 
-extern "C" void* mremap(void* from, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
-  va_list arguments;
-  va_start(arguments, flags);
-  void* to = va_arg(arguments, void*);
-  va_end(arguments);
+extern "C" long __real_hz_system_call(long number, long a, long b, long c, long d, long e, long f);
+
+extern "C" long __wrap_hz_system_call(long number, long a, long b, long c, long d, long e, long f) {
+  if (number != SYS_mremap) return __real_hz_system_call(number, a, b, c, d, e, f);
   ++mremap_calls;
-  if (!mremap_knows_every_flag && (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) {
-    errno = EINVAL;
-    return MAP_FAILED;
+  if (!mremap_knows_every_flag && (d & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) return -EINVAL;
+  if ((d & MREMAP_FIXED) != 0 &&
+      !InOneMapping(reinterpret_cast<const void*>(a), static_cast<std::size_t>(b))) {
+    munmap(reinterpret_cast<void*>(e), static_cast<std::size_t>(c));
+    return -EFAULT;
   }
-  if ((flags & MREMAP_FIXED) != 0 && !InOneMapping(from, old_bytes)) {
-    munmap(to, bytes);
-    errno = EFAULT;
-    return MAP_FAILED;
-  }
-  return reinterpret_cast<void*>(syscall(SYS_mremap, from, old_bytes, bytes, flags, to));
+  return __real_hz_system_call(number, a, b, c, d, e, f);
 }

@@ -31,10 +31,8 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(open),
     HZ_CALL(poll),
     HZ_CALL(readlink),
-    HZ_CALL(rename),
     HZ_CALL(select),
     HZ_CALL(time),
-    HZ_CALL(unlink),
 #endif
     HZ_CALL(accept4),
     HZ_CALL(bind),
@@ -84,6 +82,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(read),
     HZ_CALL(readlinkat),
     HZ_CALL(recvfrom),
+    HZ_CALL(renameat),
     HZ_CALL(rseq),
     HZ_CALL(rt_sigaction),
     HZ_CALL(rt_sigprocmask),
@@ -100,6 +99,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(sysinfo),
     HZ_CALL(tgkill),
     HZ_CALL(tkill),
+    HZ_CALL(unlinkat),
     HZ_CALL(write),
     HZ_CALL(writev),
 #undef HZ_CALL

@@ -37,20 +37,18 @@ enum class Answer { kYes, kTheKernels, kUnknown, kNoMemory } answer = Answer::kY
 }  // namespace
 }  // namespace hz_test
 
-// In place of the C library's.
-extern "C" int prctl(int what, ...) {
+extern "C" long __real_hz_system_call(long number, long a, long b, long c, long d, long e, long f);
+
+// In place of our system calls.
+extern "C" long __wrap_hz_system_call(long number, long a, long b, long c, long d, long e, long f) {
   using namespace hz_test;
-  va_list list;
-  va_start(list, what);
-  unsigned long more[4];
-  for (unsigned long& word : more) word = va_arg(list, unsigned long);
-  va_end(list);
-  if (what == kSetVma) {
-    asked.push_back({reinterpret_cast<void*>(more[1]), more[2], reinterpret_cast<const char*>(more[3])});
+  if (number == SYS_prctl && a == kSetVma) {
+    asked.push_back(
+        {reinterpret_cast<void*>(c), static_cast<std::size_t>(d), reinterpret_cast<const char*>(e)});
     if (answer == Answer::kYes) return 0;
-    if (answer != Answer::kTheKernels) return errno = answer == Answer::kUnknown ? EINVAL : ENOMEM, -1;
+    if (answer != Answer::kTheKernels) return answer == Answer::kUnknown ? -EINVAL : -ENOMEM;
   }
-  return static_cast<int>(syscall(SYS_prctl, what, more[0], more[1], more[2], more[3]));
+  return __real_hz_system_call(number, a, b, c, d, e, f);
 }
 
 namespace hz_test {

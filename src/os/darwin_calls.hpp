@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// macOS: system calls by the C library, which alone may make them there. See calls.hpp for the contract.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "os/posix.hpp"
+
+namespace hz::os::call {
+
+template <class Call>
+long make(Call the_call) {
+  const KeepErrno keep;
+  const NoCancel no_cancel;
+  const long answer = the_call();
+  return answer == -1 ? -errno : answer;
+}
+
+inline long mmap(void* at, std::size_t bytes, int protection, int flags) {
+  return make([&] { return reinterpret_cast<long>(::mmap(at, bytes, protection, flags, -1, 0)); });
+}
+inline long munmap(void* at, std::size_t bytes) {
+  return make([&] { return ::munmap(at, bytes); });
+}
+inline long mprotect(void* at, std::size_t bytes, int protection) {
+  return make([&] { return ::mprotect(at, bytes, protection); });
+}
+inline long open(const char* path, int flags, unsigned mode = 0) {
+  return make([&] { return ::open(path, flags, mode); });
+}
+inline long read(long file, void* out, std::size_t room) {
+  return make([&] { return ::read(static_cast<int>(file), out, room); });
+}
+inline long write(long file, const void* text, std::size_t bytes) {
+  return make([&] { return ::write(static_cast<int>(file), text, bytes); });
+}
+inline long close(long file) {
+  return make([&] { return ::close(static_cast<int>(file)); });
+}
+inline long duplicate(long file, int least) {
+  return make([&] { return fcntl(static_cast<int>(file), F_DUPFD_CLOEXEC, least); });
+}
+inline long rename(const char* from, const char* to) {
+  return make([&] { return ::rename(from, to); });
+}
+inline long unlink(const char* path) {
+  return make([&] { return ::unlink(path); });
+}
+inline long readlink(const char* path, char* out, std::size_t room) {
+  return make([&] { return ::readlink(path, out, room); });
+}
+inline long lstat(const char* path, struct stat* out) {
+  return make([&] { return ::lstat(path, out); });
+}
+inline long fstat(long file, struct stat* out) {
+  return make([&] { return ::fstat(static_cast<int>(file), out); });
+}
+inline long ftruncate(long file, long bytes) {
+  return make([&] { return ::ftruncate(static_cast<int>(file), bytes); });
+}
+inline long getcwd(char* out, std::size_t room) {
+  return make([&] { return ::getcwd(out, room) != nullptr ? 1 : -1; });
+}
+inline long getpid() { return ::getpid(); }
+inline long geteuid() { return ::geteuid(); }
+inline long getrlimit(int resource, rlimit* limit) {
+  return make([&] { return ::getrlimit(resource, limit); });
+}
+inline long sched_yield() { return ::sched_yield(); }
+inline void clock_gettime(clockid_t clock, timespec* out) {
+  make([&] { return ::clock_gettime(clock, out); });
+}
+
+}  // namespace hz::os::call
