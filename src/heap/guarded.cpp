@@ -165,39 +165,33 @@ HZ_COLD void warn(const char* what) {
   os::Message().text("hz: warning: HZ_GUARD_SAMPLE: ").text(what).text("\n").send();
 }
 
-// False if there is no memory for them. Where a process has several heaps, they share the places. Ours is a
-// handler of accesses once: a second time it would stand before one that hands on to it.
+// False if there is no memory for them. Where a process has several heaps, they share the places.
 HZ_COLD bool make_places(const char* line) {
   GuardedPool::State& state = GuardedPool::state;
-  bool hears = false;
-  {
-    const Hold hold(lock);
-    if (GuardedPool::is_on()) return true;
-    const std::size_t page = os::page_bytes(), bytes = (2 * std::size_t{kPlaces} + 1) * page;
-    constexpr std::size_t kOfRing = kPlaces * sizeof(Place), kOfText = kOfRing + kPlaces * sizeof *ring;
-    const std::size_t of_places = align_up(kOfText + os::CodeMappings::kRoom, page);
-    void* const table = os::map(of_places, page);
-    void* const at = table == nullptr ? nullptr : os::reserve(bytes, page);
-    if (at == nullptr) {
-      if (table != nullptr) os::unmap(table, of_places);
-      return false;
-    }
-    os::forbid_huge_pages(table, of_places);
-    places = static_cast<Place*>(table);
-    ring = static_cast<std::uint16_t*>(pointer(address(table) + kOfRing));
-    mapping_text = static_cast<char*>(pointer(address(table) + kOfText));
-    for (unsigned i = 0; i < kPlaces; ++i) ::new (static_cast<void*>(&places[i])) Place;
-    for (unsigned i = 0; i < kPlaces; ++i) ring[i] = static_cast<std::uint16_t>(i);
-    idle = kPlaces;
-    state.line = line;
-    state.page = page;
-    state.base = address(at);
-    hears = os::on_access_fault(&touched);
-    FaultReport::explain.store(&explain, std::memory_order_release);  // pairs with tell()
-    HeapProfile::state.bytes.fetch_add(of_places, std::memory_order_relaxed);
-    state.bytes.store(bytes, std::memory_order_release);  // pairs with is_on()
+  const Hold hold(lock);
+  if (GuardedPool::is_on()) return true;
+  const std::size_t page = os::page_bytes(), bytes = (2 * std::size_t{kPlaces} + 1) * page;
+  constexpr std::size_t kOfRing = kPlaces * sizeof(Place), kOfText = kOfRing + kPlaces * sizeof *ring;
+  const std::size_t of_places = align_up(kOfText + os::CodeMappings::kRoom, page);
+  void* const table = os::map(of_places, page);
+  void* const at = table == nullptr ? nullptr : os::reserve(bytes, page);
+  if (at == nullptr) {
+    if (table != nullptr) os::unmap(table, of_places);
+    return false;
   }
-  if (!hears) warn("accesses to guarded pages end the program without a report");
+  os::forbid_huge_pages(table, of_places);
+  places = static_cast<Place*>(table);
+  ring = static_cast<std::uint16_t*>(pointer(address(table) + kOfRing));
+  mapping_text = static_cast<char*>(pointer(address(table) + kOfText));
+  for (unsigned i = 0; i < kPlaces; ++i) ::new (static_cast<void*>(&places[i])) Place;
+  for (unsigned i = 0; i < kPlaces; ++i) ring[i] = static_cast<std::uint16_t>(i);
+  idle = kPlaces;
+  state.line = line;
+  state.page = page;
+  state.base = address(at);
+  FaultReport::explain.store(&explain, std::memory_order_release);  // pairs with tell()
+  HeapProfile::state.bytes.fetch_add(of_places, std::memory_order_relaxed);
+  state.bytes.store(bytes, std::memory_order_release);  // pairs with is_on()
   return true;
 }
 
@@ -209,11 +203,20 @@ HZ_COLD void GuardedPool::open(std::uint64_t every, const char* line) {
   state.every.store(every, std::memory_order_release);  // pairs with every()
 }
 
+// Ours is a handler of accesses once: a second time it would stand before one that hands on to it.
+HZ_COLD void GuardedPool::hear(bool& walking) {
+  static constinit std::atomic<bool> hears{false};
+  if (!is_on()) return;
+  if (!hears.exchange(true, std::memory_order_relaxed) && !os::on_access_fault(&touched))
+    warn("accesses to guarded pages end the program without a report");
+  Stacks::prepare(walking);
+}
+
 // Stacks are whole before there are samples.
 HZ_COLD bool GuardedPool::change(std::uint64_t every, const char* line, bool& walking) {
   if (every != 0) {
     if (!make_places(line)) return false;
-    Stacks::prepare(walking);
+    hear(walking);
   }
   state.every.store(every, std::memory_order_release);  // pairs with every()
   return true;

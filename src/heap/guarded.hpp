@@ -35,6 +35,8 @@ struct GuardedPool {
   static std::size_t most() { return state.page; }
   // When the heap opens: from now on one allocation in `every`; or a warning why not. `line`: for reports.
   static void open(std::uint64_t every, const char* line);
+  // From now on accesses are told of, and stacks are whole. Without a lock: the C library is asked.
+  static void hear(bool& walking);
   // While the process runs: the same, and 0: none, and the blocks that there are stay. False if there is no
   // memory for it. Without a lock of the heap's. `walking`: see heap/stacks.hpp.
   static bool change(std::uint64_t every, const char* line, bool& walking);

@@ -24,7 +24,7 @@ struct Library {
     Start<Line>::open();
     Forks<Line>::hook_forks();
     HeapProfile::at_load(S::tls().walking);
-    if (GuardedPool::is_on()) Stacks::prepare(S::tls().walking);
+    GuardedPool::hear(S::tls().walking);
     if (prints_stats() || writes_profile() || HeapProfile::is_on()) os::before_termination(&when_terminated);
   }
   static void at_exit() {

@@ -56,7 +56,6 @@ struct Start {
     Threads<Line>::join_nobodys(S::shared);
     Threads<Line>::join_nobodys(S::purger_state);
     apply_options();
-    g.has_exit_key = os::create_exit_hook(&Threads<Line>::on_thread_exit, &g.exit_key);
     Tables<Line>::open_route(g);
     // Release: pairs with open().
     g.open.store(true, std::memory_order_release);

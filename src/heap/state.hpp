@@ -226,6 +226,7 @@ struct State {
     HeapTable heaps;
   };
 
+  enum class ExitKey : std::uint8_t { kNotAsked, kAsked, kThere };
   struct Global {
     typename Line::Route::Global route;
     typename Line::Source::Global source;
@@ -249,7 +250,7 @@ struct State {
     std::atomic<unsigned> discarding{0};         // spans that are claimed for it
     std::atomic<std::size_t> thread_budget{0};   // what the user said; 0: nothing
     unsigned exit_key = 0;
-    bool has_exit_key = false;
+    std::atomic<ExitKey> has_exit_key{ExitKey::kNotAsked};
     bool forked = false;  // this process is the child of one that had a heap
     // What is not kThisProcess for a child that no fork hook was called for: see Forks::cut_off.
     std::atomic<std::atomic<std::uint32_t>*> process{&always};

@@ -112,7 +112,7 @@ struct Threads {
   // into its storage.
   HZ_COLD static Thread& born() {
     typename S::Global& g = S::global;
-    if (!Start<Line>::open() || S::tls().forking || !g.has_exit_key) return S::shared;
+    if (!Start<Line>::open() || S::tls().forking || !has_exit_key(g)) return S::shared;
     Thread* t = enlisted(g);
     if (t == nullptr) return S::shared;
     S::tls().heap = t;
@@ -125,6 +125,20 @@ struct Threads {
     t->hooked.set(true);
     Forks<Line>::hook_forks();
     return *t;
+  }
+
+  // Made once, without a lock: a library that wraps the C library's function may allocate there, which the
+  // shared state serves. No more than once: where there is none, there will be none.
+  static bool has_exit_key(typename S::Global& g) {
+    using Key = typename S::ExitKey;
+    Key key = g.has_exit_key.load(std::memory_order_acquire);  // pairs with the store below
+    if (HZ_LIKELY(key == Key::kThere)) return true;
+    if (key != Key::kNotAsked) return false;
+    if (!g.has_exit_key.compare_exchange_strong(key, Key::kAsked, std::memory_order_relaxed) ||
+        !os::create_exit_hook(&on_thread_exit, &g.exit_key))
+      return false;
+    g.has_exit_key.store(Key::kThere, std::memory_order_release);  // others see which it is
+    return true;
   }
 
   static Thread* enlisted(typename S::Global& g) {
