@@ -319,8 +319,10 @@ struct Boundary {
 
   // Where spans are carved whole, the slots are listed in `out`.
   static Taken new_span(Thread& t, Bin bin, unsigned want, bool reclaimed, void** out = nullptr) {
-    const Run run = Fences<Line>::acquire_span(bin_granules(bin), {.force = reclaimed});
+    const Demand demand = {.force = reclaimed, .used = bin_slots(bin) * bin_size(bin)};
+    const Run run = Fences<Line>::acquire_span(bin_granules(bin), demand);
     if (run.at == 0) return {};
+    Spans::count_purge(t, run.purged);
     if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
     if constexpr (Guard::kSealBytes != 0) Guard::prepare(run.at, bin, run.zeroed);
     // As soon as the pool has the span, others may take slots of it.

@@ -51,7 +51,7 @@ struct Fences {
   static constexpr std::size_t kMostGap = 64, kGapShare = 2;
   static constexpr std::size_t kMostScattered = 64 * kMiB;
 
-  static Run acquire_span(std::size_t granules, const Demand& demand) {
+  static Run acquire_span(std::size_t granules, Demand demand) {
     if constexpr (kStand) {
       const std::size_t reached = Source::reached_bytes(S::global.source);
       const std::size_t most_gap = std::min(kMostGap, 1 + (reached >> kGranuleShift) / kGapShare);
@@ -59,7 +59,10 @@ struct Fences {
       // What is refused near a limit is refused to the span itself: whoever is told so reclaims.
       if (gap != 0 && reached < kMostScattered &&
           Source::has_room(S::global.source, (granules + gap) << kGranuleShift)) {
+        const std::size_t used = demand.used;
+        demand.used = used + (gap << kGranuleShift);
         const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
+        demand.used = used;
         if (wide.at != 0) {
           Source::part(S::global.source, wide.at, gap);
           Source::release(S::global.source, wide.at, wide.zeroed);
@@ -90,20 +93,24 @@ struct Fences {
   HZ_SLOW static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size,
                              const Demand& demand) {
     const bool below = alignment == 1;
+    const std::size_t room = room_in(demand, granules);
+    granules += room;
     std::uintptr_t at = below ? waiting(granules) : 0;
     if (at == 0) {
       const std::size_t all = granules + (below ? 2 : 1);
-      const Run run = Source::acquire(S::global.source, all, alignment, demand);
+      Run run = Source::acquire(S::global.source, all, alignment,
+                                {.force = demand.force, .instead_of = demand.instead_of});
       if (run.at == 0) return {};
       at = run.at + (below ? kGranule : 0);
       if (below) Source::part(S::global.source, run.at, 1);
       forbid(run.at, all, 0);
       Source::without_pages(S::global.source, fences(below));
     }
+    Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(room));
     const std::size_t pages = align_up(size, os::page_bytes());
     if (pages != 0 && !os::commit(pointer(at), pages) &&
         !os::commit(pointer(at), (granules + 1) << kGranuleShift))
-      return forbid(at, granules, 0), give_back(at, below), Run{};
+      return forbid(at, granules, 0), give_back(at, below, room), Run{};
     if (size == 0) few().fetch_add(1, std::memory_order_relaxed);
     Line::Guard::seal_run(pointer(at), size, below);
     return {at, true};
@@ -111,21 +118,55 @@ struct Fences {
 
   // The block's pages go, and its addresses wait.
   static void release(std::uintptr_t at) {
-    const std::size_t granules = block_granules(at);
+    const std::size_t granules = block_granules(at), room = room_of(at);
     if (Line::Guard::run_bytes(pointer(at)) == 0) few().fetch_sub(1, std::memory_order_relaxed);
     Source::drop(S::global.source, at);
     const bool forbidden =
         forbid(at, granules, align_up(Line::Guard::run_bytes(pointer(at)), os::page_bytes()));
     const bool below = Line::Guard::has_fence_below(pointer(at));
     // What the program can still write to is cleared again before it serves another block.
-    if (!forbidden || !below || granules << kGranuleShift > kMostWaiting) return give_back(at, below);
-    Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(granules));
+    if (!forbidden || !below || granules << kGranuleShift > kMostWaiting) return give_back(at, below, room);
+    Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(granules - room));
     // Relaxed, as below: the source's lock orders what is done with a run.
     const std::uintptr_t leaving =
         places()[dice() % kWaiting].exchange(at | granules, std::memory_order_relaxed);
     if (leaving != 0) return give_back_waiting(leaving);
     waiting_count().fetch_add(1, std::memory_order_relaxed);
   }
+  // Makes a block larger where it is, up to the end of its room. False: there is no room, or no memory.
+  static bool grow(std::uintptr_t at, std::size_t size) {
+    const std::size_t before = Line::Guard::run_bytes(pointer(at)), page = os::page_bytes();
+    const std::size_t had = align_up(before, page), pages = align_up(size, page);
+    const std::size_t more = granules_for(size) - granules_for(before);
+    if (before == 0 || size > block_granules(at) << kGranuleShift) return false;
+    if (more != 0 && !Source::has_room(S::global.source, more << kGranuleShift)) return false;
+    if (pages != had && !os::commit(pointer(at + had), pages - had)) return false;
+    Source::without_pages(S::global.source, -static_cast<std::ptrdiff_t>(more));
+    return Line::Guard::grow_run(pointer(at), size), true;
+  }
+  // Makes all granules of a block usable, for its pages are about to be moved by whole ones.
+  static void expose(std::uintptr_t at) {
+    const std::size_t bytes = Line::Guard::run_bytes(pointer(at));
+    const std::size_t pages = align_up(bytes, os::page_bytes()), all = granules_for(bytes) << kGranuleShift;
+    if (all != pages) os::commit(pointer(at + pages), all - pages);
+  }
+  // Releases a block whose contents are at `to` now, and clears the fence that came with them.
+  static void bequeath(const void* block, void* to) {
+    const std::size_t bytes = Line::Guard::run_bytes(block);
+    __builtin_memset(pointer(address(to) + bytes), 0, align_up(bytes, os::page_bytes()) - bytes);
+    release(address(block));
+  }
+  // Notes that a block has become smaller where it is; the pages behind it go.
+  static void shrink(std::uintptr_t at, std::size_t size) {
+    const std::size_t before = Line::Guard::run_bytes(pointer(at)), page = os::page_bytes();
+    const std::size_t had = align_up(before, page), pages = align_up(size, page);
+    Line::Guard::seal_run_again(pointer(at), size);
+    if (pages != had && !os::forbid(pointer(at + pages), had - pages))
+      os::purge(pointer(at + pages), had - pages);
+    const std::size_t less = granules_for(before) - granules_for(size);
+    Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(less));
+  }
+  static bool addresses_limited() { return !scatters().get(); }
   // Whether one more block of no bytes may have a run.
   static bool may_be_empty() { return few().load(std::memory_order_relaxed) < kMostEmpty; }
   // All that wait, when memory cannot be had.
@@ -141,6 +182,19 @@ struct Fences {
   }
 
  private:
+  static std::size_t granules_for(std::size_t size) {
+    return align_up(size == 0 ? 1 : size, kGranule) >> kGranuleShift;
+  }
+  // Granules of a block's run that it has not grown into: without access, and not counted as held.
+  static std::size_t room_of(std::uintptr_t at) {
+    return block_granules(at) - granules_for(Line::Guard::run_bytes(pointer(at)));
+  }
+  // As many as are wanted, if the limits would allow them as memory.
+  static std::size_t room_in(const Demand& demand, std::size_t granules) {
+    const std::size_t all = granules + demand.room + 2;
+    return Source::has_room(S::global.source, all << kGranuleShift) ? demand.room : 0;
+  }
+
   // Of each its place and, in the bits that are zero there, its length.
   using Places = std::atomic<std::uintptr_t>[kWaiting];
   static constexpr std::uintptr_t kLength = kGranule - 1;
@@ -167,12 +221,10 @@ struct Fences {
     return 0;
   }
   static constexpr std::ptrdiff_t fences(bool below) { return below ? 2 : 1; }
-  static void give_back_waiting(std::uintptr_t one) {
-    Source::without_pages(S::global.source, -static_cast<std::ptrdiff_t>(one & kLength));
-    give_back(one & ~kLength, true);
-  }
-  static void give_back(std::uintptr_t at, bool below) {
-    Source::without_pages(S::global.source, -fences(below));
+  static void give_back_waiting(std::uintptr_t one) { give_back(one & ~kLength, true, one & kLength); }
+  // Of its granules so many did not count as held.
+  static void give_back(std::uintptr_t at, bool below, std::size_t uncounted) {
+    Source::without_pages(S::global.source, -fences(below) - static_cast<std::ptrdiff_t>(uncounted));
     if (below) Source::release(S::global.source, at - kGranule, true);
     Source::release(S::global.source, at, true);
   }

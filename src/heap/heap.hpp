@@ -160,6 +160,10 @@ struct Heap {
     const void* const caller = __builtin_return_address(0);
     if constexpr (kSealed) {
       if (stays_sealed(block, size)) return block;
+      if (is_run(block) && old_size != 0 && size > old_size) {
+        if (size <= align_up(old_size, os::page_bytes())) return Guard::grow_run(block, size), block;
+        return resized(block, old_size, size, caller);
+      }
     } else if (old_size > kLargeMax && size > kLargeMax) {
       return resized(block, old_size, size, caller);
     }
@@ -184,7 +188,8 @@ struct Heap {
     } else if (!kSealed || bin == kHeapBin) {
       FaultReport::has_kept.store(true, std::memory_order_relaxed);
     } else if (!has_resealed(block, size)) {
-      if constexpr (kSealed) Guard::seal_run_again(block, size);
+      Entered here;
+      H::shrink_fenced(here.thread(), block, size);
     }
     return block;
   }
@@ -308,6 +313,11 @@ struct Heap {
   static bool stays_sealed(void* block, std::size_t size) {
     const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
     return bin - 1 < kLastBin && size >= bin_size(bin) / 2 && has_resealed(block, size);
+  }
+  // Whether it has a run, and is no sample of a class in one.
+  static bool is_run(const void* block) {
+    return Route::bin(Route::find(S::global.route, address(block))) == kHugeBin &&
+           H::bin_of(block) == kHugeBin;
   }
   // The same, however small it becomes.
   static bool has_resealed(void* block, std::size_t size) {

@@ -25,12 +25,13 @@ struct Huge {
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
 
   // `instead_of`: granules of the block whose place it takes. `may_reclaim`: memory may be reclaimed for it.
+  // `room`: granules of addresses behind it that it may grow into.
   // A frame of its own: test/stack.
   HZ_SLOW static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed,
-                                std::size_t instead_of = 0, bool may_reclaim = true) {
+                                std::size_t instead_of = 0, bool may_reclaim = true, std::size_t room = 0) {
     if (size > kMaxBytes - kGranule) return nullptr;
     const std::size_t granules = granules_for(size == 0 ? 1 : size);
-    Demand demand = {.instead_of = instead_of};
+    Demand demand = {.instead_of = instead_of, .room = room};
     Run run = acquire(granules, alignment, size, demand);
     if (run.at == 0) {
       // Nothing that is given up makes room for more than there are addresses.
@@ -43,6 +44,7 @@ struct Huge {
       if (run.at == 0) return nullptr;
     }
     zeroed = run.zeroed;
+    if (!zeroed) purge_tail(t, run.at, size);
     // Recycled memory may still carry the mark of a free slot, and a realloc may take it along to where it
     // counts.
     if (Line::Guard::kMarks && !zeroed) Line::Guard::on_alloc(pointer(run.at), kHugeBin);
@@ -75,7 +77,8 @@ struct Huge {
   static bool cleared(void* block) { return os::purge(block, run_bytes(block)); }
 
   static std::size_t run_bytes(const void* block) {
-    return Fence::block_granules(address(block)) << kGranuleShift;
+    if constexpr (Fence::kStand) return bytes_for(Line::Guard::run_bytes(block));
+    return Source::granules(S::global.source, address(block)) << kGranuleShift;
   }
   // The class of a block that lies in such a run as a sample of the heap profile; else kHugeBin.
   static Bin bin_of(const void* block) {
@@ -99,6 +102,8 @@ struct Huge {
   // changed. Blocks that move keep their contents up to the smaller size.
   static void* resize(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return nullptr;
+    if constexpr (Fence::kStand)
+      return grown_in_place(t, block, size) ? block : moved(t, block, run_bytes(block), size);
     if (resize_in_place(t, block, size)) return block;
     const std::size_t old_bytes = run_bytes(block);
     void* to = moved(t, block, old_bytes, size);
@@ -106,6 +111,29 @@ struct Huge {
     FaultReport::has_kept.store(true, std::memory_order_relaxed);
     return block;  // larger than it has to be
   }
+  // The same with fences, of a block that grows.
+  static bool grown_in_place(Thread& t, void* block, std::size_t size) {
+    if constexpr (Fence::kStand) {
+      const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
+      if (!Fence::grow(address(block), size)) return false;
+      if (bytes == old_bytes) return true;
+      took(t, bytes - old_bytes);
+      S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
+      return true;
+    }
+    return false;
+  }
+
+  // The same of a block that becomes smaller, to at least a byte.
+  static void shrink_fenced(Thread& t, void* block, std::size_t size) {
+    if constexpr (Fence::kStand) {
+      const std::size_t less = run_bytes(block) - bytes_for(size);
+      Fence::shrink(address(block), size);
+      gave(t, less, bytes_for(size));
+      S::global.huge_bytes.fetch_sub(less, std::memory_order_relaxed);
+    }
+  }
+
   // False if there is no room behind it, or its rest cannot go.
   static bool resize_in_place(Thread& t, void* block, std::size_t size) {
     if (Fence::kStand || size > kMaxBytes - kGranule) return false;  // fences stay where they are
@@ -130,6 +158,13 @@ struct Huge {
   }
 
  private:
+  // Purges the pages of a run that was used before behind those of its block, which may never touch them.
+  static void purge_tail(Thread& t, std::uintptr_t at, std::size_t size) {
+    const std::size_t used = align_up(size == 0 ? 1 : size, os::page_bytes());
+    const std::size_t tail = bytes_for(size) - used;
+    if (tail != 0 && os::purge(pointer(at + used), tail)) SpanReturn<Line>::count_purge(t, tail);
+  }
+
   // Where a purger will see to it, pages stay for it: a free hands no more than kPurgedAtOnce to the system.
   static void release(Thread& t, void* block, std::size_t bytes) {
     const bool later = bytes > SpanReturn<Line>::kPurgedAtOnce && Retain::has_purger(S::global.retain);
@@ -175,13 +210,22 @@ struct Huge {
     os::probe::span_acquired(at, granules << kGranuleShift);
   }
 
+  // Returns how many granules a block gets to grow into where it grows by less than half: half as many as it
+  // has, or as many, where its bytes are copied. A program that adds a little each time then moves it seldom.
+  static std::size_t room_for(std::size_t size, std::size_t old_bytes) {
+    const std::size_t bytes = bytes_for(size);
+    const std::size_t share = !Fence::kStand ? bytes / 2 : Fence::addresses_limited() ? bytes / 8 : bytes;
+    return bytes > old_bytes && bytes - old_bytes < old_bytes / 2 ? share >> kGranuleShift : 0;
+  }
+
   // The block at another place; nullptr if there is none.
   static void* moved(Thread& t, void* block, std::size_t old_bytes, std::size_t size) {
     bool zeroed = false;
-    void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift);
+    void* to = allocate(t, size, 1, zeroed, old_bytes >> kGranuleShift, true, room_for(size, old_bytes));
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < run_bytes(to) ? old_bytes : run_bytes(to);
     Move move;
+    if constexpr (Fence::kStand) Fence::expose(address(block));
     // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are
     // some, bytes are: those pages and the old ones would have to be faulted in again.
     const bool by_bytes = !zeroed;
@@ -196,6 +240,7 @@ struct Huge {
     Source::join(S::global.source, address(to), address(block));
     end_sample(block);
     leave(t, address(block), old_bytes);
+    if constexpr (Fence::kStand) return Fence::bequeath(block, to), to;
     // The old place did not count while both were held: it may keep its pages only where they count for
     // nothing.
     if (by_bytes && Source::has_room(S::global.source, 0)) {
@@ -257,8 +302,12 @@ struct Huge {
   static bool reclaimed(void* to, const Move& move) {
     std::size_t holes = 0;
     for (std::size_t offset = move.done; offset < move.done + move.failed; offset += kGranule)
-      holes += os::extend(at(to, offset), kGranule) == os::Placed::kHere ? kGranule : 0;
+      holes += is_hole(at(to, offset)) ? kGranule : 0;
     return holes == move.failed || (holes == 0 && os::is_mapped(at(to, move.done), move.failed));
+  }
+  static bool is_hole(void* granule) {
+    return os::extend(granule, kGranule) == os::Placed::kHere &&
+           (!Fence::kStand || os::commit(granule, kGranule));
   }
   static void carry(const void* from, void* to) {
     if (!is_zero(from)) __builtin_memcpy(to, from, kGranule);

@@ -60,6 +60,7 @@ void name_mappings(bool) {}
 void* advised(void* at, std::size_t, Use) { return at; }
 bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
+bool move_mapping(void*, std::size_t, void* to, std::size_t to_bytes) { return unmap(to, to_bytes), false; }
 void* map_wiped_on_fork() { return nullptr; }
 bool lock_streams() { return false; }
 void unlock_streams() {}

@@ -103,6 +103,12 @@ bool move_pages(void* from, void* to, std::size_t bytes) {
   return false;
 }
 
+// A kernel that refuses may have unmapped `to` before, and another thread may have mapped something there.
+bool move_mapping(void* from, std::size_t bytes, void* to, std::size_t to_bytes) {
+  const KeepErrno keep;
+  return mremap(from, bytes, to_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+}
+
 // Advice that changes nothing: the kernel looks for holes all the same, whatever lies in front of them.
 bool is_mapped(void* at, std::size_t bytes) { return call::madvise(at, bytes, MADV_NORMAL) == 0; }
 

@@ -42,6 +42,9 @@ bool purge(void* at, std::size_t bytes, Use use = Use::kBlocks);
 // Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a
 // mapping to its end, and `to` may have holes. A kernel that cannot is asked once.
 bool move_pages(void* from, void* to, std::size_t bytes);
+// Moves a mapping onto a longer one, all of which is one mapping then. False: it stays where it is, and `to`
+// is not ours any more.
+bool move_mapping(void* from, std::size_t bytes, void* to, std::size_t to_bytes);
 bool is_mapped(void* at, std::size_t bytes);    // all of it
 bool remap_fresh(void* at, std::size_t bytes);  // purge, and merge the mapping with its neighbours again
 

@@ -150,6 +150,7 @@ void prefer_huge_pages(HugePages) {}
 void name_mappings(bool) {}
 bool forbid_huge_pages(void*, std::size_t) { return true; }
 bool move_pages(void*, void*, std::size_t) { return false; }
+bool move_mapping(void*, std::size_t, void* to, std::size_t to_bytes) { return unmap(to, to_bytes), false; }
 void* map_wiped_on_fork() { return nullptr; }
 void set_fork_hooks(void (*)(), void (*)(), void (*)()) {}
 bool lock_streams() { return false; }

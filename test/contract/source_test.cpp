@@ -204,6 +204,42 @@ TYPED_TEST(SourceContract, ResizesInPlaceOrNotAtAll) {
   }
 }
 
+TYPED_TEST(SourceContract, WhatIsNeverUsedHasNoPagesAndIsNotHeld) {
+  const std::size_t used = kGranule + 3 * hz::os::page_bytes(), tail = 2 * kGranule - used;
+  const hz::Run before = this->Acquire(2);
+  std::memset(this->At(before), 1, 2 * kGranule);
+  TypeParam::release(this->source_, before.at, false);
+  const std::size_t held = TypeParam::held_bytes(this->source_);
+  for (int times = 0; times < 2; ++times) {
+    const hz::Run run = TypeParam::acquire(this->source_, 2, 1, {.used = used});
+    ASSERT_EQ(before.at, run.at);
+    EXPECT_FALSE(run.zeroed);
+    EXPECT_EQ(times == 0 ? tail : 0, run.purged) << "the second one finds none there";
+    EXPECT_TRUE(IsZero(this->At(run) + used, tail));
+    EXPECT_EQ(held - tail, TypeParam::held_bytes(this->source_));
+    TypeParam::release(this->source_, run.at, false);
+    EXPECT_EQ(held, TypeParam::held_bytes(this->source_));
+  }
+}
+
+TYPED_TEST(SourceContract, ARunGrowsIntoItsRoomAndNobodyElseHasIt) {
+  const std::size_t before = TypeParam::held_bytes(this->source_);
+  const hz::Run run = TypeParam::acquire(this->source_, 4, 1, {.room = 4});
+  const std::size_t held = TypeParam::held_bytes(this->source_);
+  EXPECT_LT(held - before, 5 * kGranule) << "room is no memory";
+  const hz::Run next = this->Acquire(2);
+  EXPECT_GE(next.at, run.at + 8 * kGranule);
+  EXPECT_EQ(4u, TypeParam::granules(this->source_, run.at));
+  EXPECT_EQ(0u, TypeParam::start(this->source_, run.at + 5 * kGranule)) << "it is in nobody's use";
+  TypeParam::note_mapping_boundary(this->source_, run.at);
+  EXPECT_TRUE(TypeParam::resize(this->source_, run.at, 7));
+  EXPECT_GE(TypeParam::held_bytes(this->source_), held + 5 * kGranule) << "three of its own, and two";
+  EXPECT_FALSE(TypeParam::resize(this->source_, run.at, 9));
+  TypeParam::release(this->source_, run.at, true);
+  TypeParam::release(this->source_, next.at, true);
+  EXPECT_EQ(0u, TypeParam::dirty_bytes(this->source_));
+}
+
 TYPED_TEST(SourceContract, ReachedBytesCoverAllThatIsOut) {
   EXPECT_EQ(0u, TypeParam::reached_bytes(this->source_));
   std::size_t out = 0;

@@ -198,9 +198,22 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static bool has_fence_below(const void* block) { return noted(block) % 2 != 0; }
   // A block of `size` bytes begins there, and its last page has been had.
   static void seal_run(void* block, std::size_t size, bool fence_below) {
-    __atomic_store_n(size_of(block), size * 2 + (fence_below ? 1 : 0), __ATOMIC_RELAXED);
     const std::uintptr_t end = address(block) + size;
     write_fence(end, align_up(end, os::page_bytes()) - end);
+    note(block, size, fence_below);
+  }
+  // The same of a block that becomes larger and keeps its place, whose pages have been had: what it gains
+  // reads as zero. A fence stands behind it at any moment.
+  static void grow_run(void* block, std::size_t size) {
+    const std::size_t before = run_bytes(block), with_fence = align_up(before, os::page_bytes());
+    if (size <= with_fence) {
+      note(block, size, has_fence_below(block));
+    } else {
+      seal_run(block, size, has_fence_below(block));
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as in make_live()
+    const std::size_t gained = size < with_fence ? size : with_fence;
+    std::memset(pointer(address(block) + before), 0, gained - before);
   }
   // The same of a block that becomes smaller and keeps its place.
   static void seal_run_again(void* block, std::size_t size) {
@@ -392,6 +405,11 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     return HZ_LIKELY(is_seal(end)) && HZ_LIKELY(Zeroes::are_much(address(slot), end));
   }
 
+  // The compiler's order alone, as in make_live(): a handler that ends the program looks at runs, too.
+  static void note(const void* block, std::size_t size, bool fence_below) {
+    std::atomic_signal_fence(std::memory_order_release);
+    __atomic_store_n(size_of(block), size * 2 + (fence_below ? 1 : 0), __ATOMIC_RELAXED);
+  }
   static std::size_t noted(const void* block) { return __atomic_load_n(size_of(block), __ATOMIC_RELAXED); }
   // Twice the size of the huge block there, and 1.
   static std::size_t* size_of(const void* block) {

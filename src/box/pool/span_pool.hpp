@@ -104,7 +104,7 @@ struct BasicSpanPool {
     set_place(g.spans[row], here, bin);
     g.spans[row].owner = owner;
     g.spans[row].zeroed = zeroed;
-    g.spans[row].absent = zeroed ? static_cast<std::uint16_t>(kAllPages) : 0;
+    g.spans[row].absent = static_cast<std::uint16_t>(zeroed ? kAllPages : tail_pages(bin));
     if constexpr (kShuffles) carve_whole(g, row);
     if (want == 0) return link(g, row), Taken{};
     return take_from(g, row, owner, out, want);
@@ -399,7 +399,7 @@ struct BasicSpanPool {
     Span& span = g.spans[row];
     const unsigned slots = bin_slots(bin_of(span));
     span.carved = span.free = static_cast<std::uint16_t>(slots);
-    span.absent = 0;
+    span.absent = static_cast<std::uint16_t>(tail_pages(bin_of(span)));
     for (unsigned w = 0; w * 64 < slots; ++w)
       g.bits.word(row, w) = ~std::uint64_t{0} >> (slots - w * 64 < 64 ? 64 - (slots - w * 64) : 0);
   }
@@ -446,6 +446,11 @@ struct BasicSpanPool {
   // Slots that are about to be handed out lie there.
   static void touched(Span& span, std::size_t begin, std::size_t bytes) {
     span.absent = static_cast<std::uint16_t>(span.absent & ~pages_of(begin, bytes));
+  }
+  // A bit for each page that no slot of the class reaches into: the source sees to it that they have no
+  // memory.
+  static unsigned tail_pages(Bin bin) {
+    return is_large(bin) ? 0 : kAllPages & ~pages_of(0, bin_slots(bin) * bin_size(bin));
   }
   // A bit for each page from there.
   static unsigned pages_of(std::size_t begin, std::size_t bytes) {

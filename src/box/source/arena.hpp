@@ -8,9 +8,13 @@
 //   free runs never touch: neighbours are merged at release
 //   a free run's first row holds its length and its number of dirty granules, its last row its length
 //   every row of a run in use knows the first one
+//   a spare run stands behind the run in use that may grow into it; its granules are clean
 //
-//   held = (reached - clean) granules + tables of `reached`      reached: granules that are or were in use
+//   held = (reached - clean) granules - tails + tables of `reached`
+//                                                                reached: granules that are or were in use
 //                                                                clean: free granules without pages
+//                                                                tails: pages of runs in use that are never
+//                                                                used
 //   Every change of it happens under the lock; past a limit (memory_limits.hpp) none goes upwards.
 #pragma once
 
@@ -35,6 +39,7 @@ struct Arena {
     std::size_t reached = 0;            // granules
     std::atomic<std::size_t> dirty{0};  // granules; written under the lock
     std::size_t clean = 0;              // granules
+    std::size_t tails = 0;              // pages
     std::size_t leaving = 0;            // granules on their way to the system
     std::size_t per_granule = 0;        // bytes of all tables
     MemoryLimits limits;
@@ -85,26 +90,15 @@ struct Arena {
     return g.limits.now();
   }
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
-    const os::Guarded hold(g.lock);
-    const std::size_t bias = g.plan.base() >> kGranuleShift;
-    if (granules >= g.plan.rows() || alignment >= g.plan.rows()) return {};
-    for (;;) {
-      std::uint32_t row = g.runs.find(granules, alignment, bias);
-      const AddressPlan::Spot spot = row != 0 ? AddressPlan::Spot() : g.plan.spot(granules, alignment);
-      const Room room = row != 0 ? room_for_part(g, row, granules, demand)
-                                 : room_for(g, fresh_bytes(g, spot, granules), demand);
-      if (room == Room::kEnough) {
-        const bool zeroed = row == 0 || use(g, row, granules) == 0;
-        if (row == 0) row = grow(g, granules, alignment);
-        if (row != 0) return {g.plan.at(row), zeroed};
-      } else if (row != 0) {
-        g.runs.leave(row);
-      }
-      if (!made(g, room, demand)) return {};
-    }
+    Run run = acquire_whole(g, granules, alignment, demand);
+    const std::uintptr_t end = run.at + (granules << kGranuleShift);
+    if (HZ_UNLIKELY(run.purged != 0) && !os::purge(pointer(end - run.purged), run.purged)) run.purged = 0;
+    return run;
   }
   static void release(Global& g, std::uintptr_t start, bool fresh) {
     const os::Guarded hold(g.lock);
+    g.tails -= tail_of(g, row_of(g, start));
+    drop_spare(g, behind(g, row_of(g, start)));
     g.runs.drop(row_of(g, start));
     give(g, row_of(g, start), g.runs.rows[row_of(g, start)].length, fresh);
   }
@@ -112,7 +106,9 @@ struct Arena {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start), second = row + static_cast<std::uint32_t>(granules);
     const std::size_t length = g.runs.rows[row].length;
+    const std::uint8_t backed = g.runs.last_of(row).backed;
     g.runs.mark_used(second, length - granules);
+    g.runs.last_of(second).backed = backed;
     g.runs.rows[second].dirty = 0;
     g.runs.mark_used(row, granules);
   }
@@ -153,8 +149,12 @@ struct Arena {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
-    if (granules <= length) return granules == length || shrink(g, row, granules);
-    if (g.runs.rows[row].boundary) return false;  // or its pages would lie in two mappings
+    if (granules == length) return true;
+    const bool into_spare = g.runs.spare_at(behind(g, row)) >= granules - length && granules > length;
+    if (!into_spare) drop_spare(g, behind(g, row));
+    if (granules < length) return shrink(g, row, granules);
+    // Its pages would lie in two mappings, but where those of its spare run do so already.
+    if (g.runs.rows[row].boundary && !into_spare) return false;
     Demand demand = {.force = true};
     for (;;) {
       const Room room = extend(g, row + static_cast<std::uint32_t>(length), granules - length, demand);
@@ -251,7 +251,71 @@ struct Arena {
   }
 
   static std::size_t held(const Global& g) {
-    return ((g.reached - g.clean) << kGranuleShift) + g.reached * g.per_granule;
+    return ((g.reached - g.clean) << kGranuleShift) - (g.tails << kPageShift) + g.reached * g.per_granule;
+  }
+
+  // Notes that no page behind the first `used` bytes of a run is used, of whose last granule the first
+  // `backed` pages may have memory. Returns how many bytes at its end have to be purged for that.
+  static std::size_t cut_tail(Global& g, std::uint32_t row, std::size_t used, std::uint8_t backed) {
+    if (used == 0) return 0;
+    const std::size_t pages = align_up(used, os::page_bytes()) >> kPageShift;
+    const std::size_t before = (std::size_t{g.runs.rows[row].length} - 1) * kPagesPerGranule;
+    g.runs.last_of(row).backed = static_cast<std::uint8_t>(pages - before);
+    g.tails += tail_of(g, row);
+    return backed > pages - before ? tail_of(g, row) << kPageShift : 0;
+  }
+  // Cuts a run after `granules`; what lies behind becomes its spare run, or is free again where it has pages.
+  static void set_room_aside(Global& g, std::uint32_t row, std::size_t granules, bool zeroed) {
+    const std::size_t room = g.runs.rows[row].length - granules;
+    const auto second = row + static_cast<std::uint32_t>(granules);
+    g.runs.mark_used(row, granules);
+    if (!zeroed) return give(g, second, room, false);
+    g.runs.spare(second, room);
+    g.clean += room;
+  }
+  static std::uint32_t behind(const Global& g, std::uint32_t row) { return row + g.runs.rows[row].length; }
+  static void drop_spare(Global& g, std::uint32_t row) {
+    const std::size_t length = g.runs.spare_at(row);
+    if (HZ_LIKELY(length == 0)) return;
+    g.runs.use_spare(row, length);
+    g.clean -= length;
+    give(g, row, length, true);
+  }
+  // All of them, when there are no addresses, or the system refuses more. False: there is none.
+  static bool drop_spares(Global& g) {
+    if (g.runs.spare_runs.first == 0) return false;
+    while (g.runs.spare_runs.first != 0) drop_spare(g, g.runs.spare_runs.first);
+    return true;
+  }
+  static std::size_t tail_of(Global& g, std::uint32_t row) {
+    return std::size_t{kPagesPerGranule} - g.runs.last_of(row).backed;
+  }
+
+  static Run acquire_whole(Global& g, std::size_t granules, std::size_t alignment, Demand& demand) {
+    const os::Guarded hold(g.lock);
+    const std::size_t bias = g.plan.base() >> kGranuleShift, least = granules;
+    if (granules >= g.plan.rows() || alignment >= g.plan.rows()) return {};
+    if (held(g) + ((granules + demand.room) << kGranuleShift) <= g.limits.soft) granules += demand.room;
+    for (;;) {
+      std::uint32_t row = g.runs.find(granules, alignment, bias);
+      const AddressPlan::Spot spot = row != 0 ? AddressPlan::Spot() : g.plan.spot(granules, alignment);
+      const Room room = row != 0 ? room_for_part(g, row, granules, demand)
+                                 : room_for(g, fresh_bytes(g, spot, granules), demand);
+      if (room == Room::kEnough) {
+        const std::uint8_t backed = row == 0 ? 0 : g.runs.backed_of(row, granules);
+        const bool zeroed = row == 0 || use(g, row, granules) == 0;
+        if (row == 0) row = grow(g, granules, alignment);
+        if (row != 0 && granules != least) set_room_aside(g, row, least, zeroed);
+        if (row != 0) return {g.plan.at(row), zeroed, cut_tail(g, row, demand.used, backed)};
+      } else if (row != 0) {
+        g.runs.leave(row);
+      }
+      if (granules != least) {
+        granules = least;
+      } else if (!made(g, room, demand) && !drop_spares(g)) {
+        return {};
+      }
+    }
   }
 
   using Room = MemoryLimits::Room;
@@ -333,6 +397,15 @@ struct Arena {
   // The rows behind a run in use, for the run; kNone where caches have to be returned first, too: then it
   // moves.
   static Room extend(Global& g, std::uint32_t next, std::size_t more, const Demand& demand) {
+    if (g.runs.spare_at(next) >= more) {
+      const Room room = g.limits.recall_due(held(g) + (more << kGranuleShift))
+                            ? Room::kNone
+                            : room_for(g, more << kGranuleShift, demand);
+      if (room != Room::kEnough) return room;
+      g.runs.use_spare(next, more);
+      g.clean -= more;
+      return room;
+    }
     const RunTable::Row& row = g.runs.rows[next];
     const AddressPlan::Spot spot = g.plan.behind(next, more);
     if (spot.row == 0 && (row.state != RunTable::State::kFree || row.length < more)) return Room::kNone;

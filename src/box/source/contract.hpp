@@ -11,8 +11,9 @@
 namespace hz {
 
 struct Run {
-  std::uintptr_t at = 0;  // 0: memory cannot be had
-  bool zeroed = false;    // reads as zero
+  std::uintptr_t at = 0;   // 0: memory cannot be had
+  bool zeroed = false;     // reads as zero
+  std::size_t purged = 0;  // bytes behind what is used of it
 };
 
 // Granules in a row, by number, from the first one to before the end. None: these are the same.
@@ -35,6 +36,10 @@ struct Demand {
   bool force = false;          // caches were returned: only the hard limit may refuse now
   std::size_t instead_of = 0;  // granules that go back to the system as soon as the new ones are there
   std::size_t paid = 0;        // the source's own note: bytes purged for it
+  std::size_t room = 0;  // granules behind the run that it may get by resize() and nobody else may have,
+                         // without memory, if they can be had
+  std::size_t used = 0;  // bytes of the run that will ever be touched: all but a part of the last granule;
+                         // 0: all. What lies behind has no pages, and does not count as held
 };
 
 // A table that the source sets aside, one row a granule. The first one is the route's: it begins at the

@@ -11,23 +11,28 @@
 namespace hz {
 
 struct RunTable {
-  enum class State : std::uint8_t { kNone = 0, kUsed, kFree };
+  // A spare run is room for the run in use before it: addresses that have no memory.
+  enum class State : std::uint8_t { kNone = 0, kUsed, kFree, kSpare };
 
   struct Row {
     std::uint32_t length;  // first row of every run, last row of free ones
     // Rows of runs in use (the first kLabelledRows): the first one. First row of free runs that are dirty in
     // part: so many of its first rows are clean, at least, and need no second look.
     std::uint32_t head;
-    std::uint32_t next, previous;  // first row of free runs; of held ones: a ring of those of one holder
+    // First row of free and of spare runs: its list; of held ones: a ring of those of one holder.
+    std::uint32_t next, previous;
     std::uint32_t dirty;  // first row of free runs: how many granules are; of runs in use: its holder
     State state;          // first and last row of every run
     bool boundary;        // rows of runs in use: a mapping begins here that is not the arena's
-    bool is_dirty;        // free rows
+    std::uint8_t backed;  // of free rows, and of the last one of a run in use: its first pages, which may
+                          // have memory
     bool claimed;         // first row of a run in use: somebody is freeing it
   };
   struct List {
     std::uint32_t first = 0, last = 0;
   };
+
+  static constexpr std::uint8_t kAllPages = kPagesPerGranule;
 
   // Lengths 1 to 32 have a list each, then four lists per doubling.
   static constexpr unsigned kExact = 32;
@@ -37,7 +42,7 @@ struct RunTable {
 
   // Zero at first. Every row that is used, and its neighbours, can be read; row 0 is never used.
   Row* rows = nullptr;
-  List dirty_runs[kLists], clean_runs[kLists];
+  List dirty_runs[kLists], clean_runs[kLists], spare_runs;
 
   void open(void* table) { rows = static_cast<Row*>(table); }
 
@@ -89,8 +94,34 @@ struct RunTable {
     }
     rows[row + length - 1].state = State::kUsed;
     rows[row + length - 1].head = row;
+    rows[row + length - 1].backed = kAllPages;
     rows[row].claimed = false;
     rows[row].length = static_cast<std::uint32_t>(length);
+  }
+
+  // The last row of the run in use at `row`; and that of a free run's first `length` rows, if it may be
+  // backed.
+  Row& last_of(std::uint32_t row) { return rows[row + rows[row].length - 1]; }
+  std::uint8_t backed_of(std::uint32_t row, std::size_t length) const {
+    return rows[row].dirty == 0 ? 0 : rows[row + length - 1].backed;
+  }
+
+  // Makes rows in use a spare run. Requires: a run in use stands right before it.
+  void spare(std::uint32_t row, std::size_t length) {
+    rows[row].state = rows[row + length - 1].state = State::kSpare;
+    rows[row].length = static_cast<std::uint32_t>(length);
+    link(spare_runs, row);
+  }
+  // Takes the first `length` rows of a spare run out of it, as rows in use that no run has.
+  void use_spare(std::uint32_t row, std::size_t length) {
+    const std::size_t whole = rows[row].length;
+    unlink(spare_runs, row);
+    rows[row].state = State::kUsed;
+    if (length < whole) spare(row + static_cast<std::uint32_t>(length), whole - length);
+  }
+  // Returns the length of the spare run that begins at `row`; 0 if none does.
+  std::size_t spare_at(std::uint32_t row) const {
+    return rows[row].state == State::kSpare ? rows[row].length : 0;
   }
 
   // The run in use at `row` has `length` rows from now on: those behind it were a run in use until now.
@@ -132,12 +163,14 @@ struct RunTable {
   }
 
   // Rows in use become free, all of them dirty or none, and merge with free neighbours. The first row of that
-  // run.
+  // run. Of the last one the pages stay as they are known.
   std::uint32_t give(std::uint32_t row, std::size_t length, std::size_t dirty) {
+    const std::uint8_t last = rows[row + length - 1].backed;
     for (std::size_t i = row; i < row + length; ++i) {
-      rows[i].is_dirty = dirty != 0;
+      rows[i].backed = dirty != 0 ? kAllPages : 0;
       rows[i].boundary = false;
     }
+    if (dirty != 0 && last != 0) rows[row + length - 1].backed = last;
     return merge(row, length, dirty, 0);
   }
 
@@ -153,7 +186,7 @@ struct RunTable {
     if (dirty == 0 || length == rows[row].length) return dirty;
     if (dirty == rows[row].length) return length;
     std::size_t count = 0;
-    for (std::size_t i = row + rows[row].head; i < row + length; ++i) count += rows[i].is_dirty ? 1U : 0U;
+    for (std::size_t i = row + rows[row].head; i < row + length; ++i) count += rows[i].backed != 0 ? 1U : 0U;
     return count;
   }
 
@@ -161,9 +194,10 @@ struct RunTable {
   // two steps; the second is lose() for all rows that were ever used.
   void lose_lists() {
     for (unsigned i = 0; i < kLists; ++i) dirty_runs[i] = clean_runs[i] = {};
+    spare_runs = {};
   }
   void lose(std::size_t row) {
-    if (rows[row].state != State::kFree) return;
+    if (rows[row].state != State::kFree && rows[row].state != State::kSpare) return;
     rows[row].state = State::kUsed;
     rows[row].head = rows[row].dirty = 0;
   }
@@ -181,7 +215,7 @@ struct RunTable {
   std::uint32_t cut_dirty(std::uint32_t row, std::size_t most) {
     std::size_t clean = rows[row].head;
     if (rows[row].dirty != rows[row].length) {
-      while (!rows[row + clean].is_dirty) ++clean;
+      while (rows[row + clean].backed == 0) ++clean;
     }
     if (clean != 0) row = split(row, clean);
     if (rows[row].length > most) split(row, most);
@@ -229,19 +263,21 @@ struct RunTable {
     rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
     rows[row].dirty = static_cast<std::uint32_t>(dirty);
     rows[row].head = dirty != 0 ? static_cast<std::uint32_t>(clean) : 0;
-    List& list = list_for(row);
-    rows[row].previous = 0;
-    rows[row].next = list.first;
-    (list.first != 0 ? rows[list.first].previous : list.last) = row;
-    list.first = row;
+    link(list_for(row), row);
   }
 
   List& list_for(std::uint32_t row) {
     return (rows[row].dirty != 0 ? dirty_runs : clean_runs)[list_of(rows[row].length)];
   }
 
-  void remove(std::uint32_t row) {
-    List& list = list_for(row);
+  void remove(std::uint32_t row) { unlink(list_for(row), row); }
+  void link(List& list, std::uint32_t row) {
+    rows[row].previous = 0;
+    rows[row].next = list.first;
+    (list.first != 0 ? rows[list.first].previous : list.last) = row;
+    list.first = row;
+  }
+  void unlink(List& list, std::uint32_t row) {
     (rows[row].next != 0 ? rows[rows[row].next].previous : list.last) = rows[row].previous;
     (rows[row].previous != 0 ? rows[rows[row].previous].next : list.first) = rows[row].next;
   }

@@ -64,11 +64,31 @@ struct Heap {
     const std::size_t old_size = usable_size(block);  // reports what is no block
     if (old_size == 0) return no_memory();
     if (size <= old_size && size >= old_size / 2) return block;
+    if (old_size > kLongest && size > old_size) {
+      if (void* grown = grow(block, old_size, size)) return grown;
+    }
     void* moved = malloc(size);
     if (moved == nullptr) return size <= old_size ? kept(block, size) : nullptr;
     std::memcpy(moved, block, size < old_size ? size : old_size);
     free(block);
     return moved;
+  }
+  // A block that grows by less than half gets room for as much again, so that a program which adds a little
+  // each time moves it seldom; less where addresses are limited.
+  static std::size_t room_for(std::size_t size, std::size_t old_size) {
+    if (size <= old_size || size - old_size >= old_size / 2) return 0;
+    const std::size_t share = os::address_space_limit() == SIZE_MAX ? 1 : kLimitedShare;
+    return align_up(size / share, kGranule);
+  }
+  static constexpr std::size_t kLimitedShare = 8;
+  // A huge block with more bytes, where it is or elsewhere; nullptr if it stays as it is.
+  static void* grow(void* block, std::size_t old_size, std::size_t size) {
+    Hold hold;
+    void* const grown = Regions::grow_huge(hold, block, size)
+                            ? block
+                            : Regions::move_huge(hold, block, size, room_for(size, old_size));
+    if (grown != nullptr) counts.grown(Regions::usable(size) - old_size);
+    return grown;
   }
   // There is nothing to be had without the lock.
   static void* at_hand(std::size_t) { return nullptr; }
@@ -270,6 +290,10 @@ struct Heap {
     void freed(Bin bin, std::size_t bytes) {
       ++frees[kind(bin)];
       live -= bytes;
+    }
+    void grown(std::size_t bytes) {
+      live += bytes;
+      if (live > peak) peak = live;
     }
     static unsigned kind(Bin bin) { return bin <= kLastSmallBin ? 0 : bin <= kLastMediumBin ? 1 : 2; }
   };

@@ -53,6 +53,9 @@ struct Span : Link {             // of its class, while it has a free slot
 struct Region : Link {      // of the regions with free granules
   std::uint64_t used = 1;   // by granule; the notes are one
   std::uint64_t dirty = 0;  // of those not in use: it has pages
+  // Of a granule that has pages: its first ones, which may have memory. The last of a span that was not used
+  // to its end has fewer than all.
+  std::uint8_t backed[kGranules];
   Span spans[kGranules];
   std::uint64_t taken[kGranules][kGranule / kMinAlign / 64];  // fresh memory is zero already
 

@@ -134,7 +134,8 @@ struct Regions {
     return align_up(huge_size + (huge_size == 0), os::page_bytes());
   }
   // A block with a mapping of its own, zeroed. `alignment` is a power of two. Nothing that is given up makes
-  // room for more than there are addresses.
+  // room for more than there are addresses. `room`: bytes behind it that it may grow into, if they can be
+  // had; they count when it has.
   static void* take_huge(Hold& hold, std::size_t size, std::size_t alignment) {
     if ((size | alignment) >> kAddressBits != 0) return nullptr;
     const std::size_t offset = alignment < kGranule ? kGranule : alignment < kRegion ? alignment : kRegion;
@@ -145,13 +146,12 @@ struct Regions {
       if (held_bytes() + bytes <= limits.hard) {
         huge_bytes += bytes;
         start = hold.meanwhile([&] { return map_huge(bytes, offset, alignment); });
-        if (start != nullptr && mark(address(start), 1, Kind::kHuge) &&
-            mark(address(start) + kRegion, regions_in(bytes) - 1, Kind::kHugeRest)) {
+        if (start != nullptr && mark_huge(start, bytes)) {
           ++huge_blocks;
           ++begun;
           os::probe::span_acquired(address(start), bytes);
           huge_live += usable_bytes;
-          return pointer((::new (start) Huge{address(start) + offset, usable_bytes, bytes})->block);
+          return pointer((::new (start) Huge{address(start) + offset, usable_bytes, bytes, 0})->block);
         }
         huge_bytes -= bytes;
       } else {
@@ -164,18 +164,60 @@ struct Regions {
       if (!gave_way(hold, rounds)) return nullptr;
     }
   }
+  // Gives a live huge block more bytes of its room. False: there are not as many, or there is no memory.
+  static bool grow_huge(Hold& hold, const void* block, std::size_t size) {
+    const std::size_t more = usable(size) - notes_of(address(block)).usable;
+    if (more > notes_of(address(block)).room) return false;
+    if (held_bytes() + more > limits.soft) pay(hold, held_bytes() + more, more);
+    if (held_bytes() + more > limits.hard || route(block).answer != Answer::kValid) return false;
+    Huge& notes = notes_of(address(block));
+    if (more > notes.room) return false;  // another thread was here meanwhile
+    notes.room -= more;
+    notes.usable += more;
+    notes.bytes += more;
+    huge_bytes += more;
+    huge_live += more;
+    return true;
+  }
+  // Moves a live huge block to a larger mapping, with `room` bytes behind it. Returns where it is then,
+  // nullptr if it stays where and as it is.
+  static void* move_huge(Hold& hold, const void* block, std::size_t size, std::size_t room) {
+    if (size >> kAddressBits != 0) return nullptr;
+    const std::size_t more = usable(size) - notes_of(address(block)).usable;
+    const std::size_t bytes = notes_of(address(block)).bytes + more;
+    if (held_bytes() + more > limits.soft) pay(hold, held_bytes() + more, more);
+    void* const to = hold.meanwhile([&] { return os::map(bytes + room, kRegion, os::Use::kBlocks); });
+    if (to == nullptr) return room != 0 ? move_huge(hold, block, size, 0) : nullptr;
+    if (held_bytes() + more > limits.hard || route(block).answer != Answer::kValid ||
+        !mark_huge(to, bytes + room)) {
+      mark(address(to), regions_in(bytes + room), Kind::kGone);
+      return hold.meanwhile([&] { return os::unmap(to, bytes + room); }), nullptr;
+    }
+    Huge* const notes = &notes_of(address(block));
+    const std::size_t offset = address(block) - address(notes), mapped = notes->bytes + notes->room;
+    mark(address(notes), regions_in(mapped), Kind::kGone);
+    huge_bytes += more;
+    if (!hold.meanwhile([&] { return os::move_mapping(notes, mapped, to, bytes + room); })) {
+      mark(address(to), regions_in(bytes + room), Kind::kGone);
+      mark_huge(notes, mapped);
+      huge_bytes -= more;
+      return nullptr;
+    }
+    huge_live += more;
+    return pointer((::new (to) Huge{address(to) + offset, usable(size), bytes, room})->block);
+  }
   // A live huge block that was routed to goes back to the system.
   static void put_huge(Hold& hold, const void* block) {
     Huge* const notes = &notes_of(address(block));
-    const std::size_t bytes = notes->bytes;
-    mark(address(notes), regions_in(bytes), Kind::kGone);
+    const std::size_t bytes = notes->bytes, mapped = bytes + notes->room;
+    mark(address(notes), regions_in(mapped), Kind::kGone);
     huge_bytes -= bytes;
     huge_live -= notes->usable;
     --huge_blocks;
     ++ended;
     os::probe::span_retired(address(notes), bytes);
     // Where a mapping would have to be split and there are too many, at least the pages go.
-    hold.meanwhile([&] { return os::unmap(notes, bytes) || os::purge(notes, bytes); });
+    hold.meanwhile([&] { return os::unmap(notes, mapped) || os::purge(notes, mapped); });
   }
 
   // Free pages go back to the system until there are at most `keep` bytes of them, or some `most` have;
@@ -316,11 +358,16 @@ struct Regions {
   struct Huge {
     std::uintptr_t block;
     std::size_t usable;
-    std::size_t bytes;  // of the mapping, which begins here
+    std::size_t bytes;  // of the mapping, which begins here, but for its room
+    std::size_t room;   // behind them
   };
   // A block that begins with a region has its notes in the one before.
   static Huge& notes_of(std::uintptr_t block) {
     return *static_cast<Huge*>(pointer((block - 1) & ~(kRegion - 1)));
+  }
+  static bool mark_huge(void* start, std::size_t bytes) {
+    return mark(address(start), 1, Kind::kHuge) &&
+           mark(address(start) + kRegion, regions_in(bytes) - 1, Kind::kHugeRest);
   }
   static Route in_huge(std::uintptr_t at) {
     if (kind(at - 1) == Kind::kHuge) {
@@ -368,8 +415,10 @@ struct Regions {
         use(*region, run);
         ++begun;
         os::probe::span_acquired(address(region->at(first, 0)), bytes);
+        Span& span = region->begin(first, bin, clean == run);
+        cut_tail(hold, *region, span);
         ++empty_spans;
-        region->begin(first, bin, clean == run).insert(with_free_slots[bin]);
+        span.insert(with_free_slots[bin]);
       } else if (!map(hold) && !gave_way(hold, rounds)) {
         return false;
       }
@@ -381,8 +430,27 @@ struct Regions {
     --empty_spans;
     ++ended;
     const unsigned first = region.number_of(span), count = Region::granules_of(span);
+    used_bytes += tail_of(span);
     os::probe::span_retired(address(region.at(first, 0)), std::size_t{count} << kGranuleShift);
     release(region, Region::mask(first, count), true);
+  }
+  // Behind its last slot a span has no memory, and counts for none. The lock is open while the system works:
+  // the span is in use already, and in no list yet.
+  static void cut_tail(Hold& hold, Region& region, const Span& span) {
+    const std::size_t tail = tail_of(span), end = std::size_t{Region::granules_of(span)} << kGranuleShift;
+    const unsigned first = region.number_of(span), last = first + Region::granules_of(span) - 1;
+    used_bytes -= tail;
+    const bool had = !span.zeroed && region.backed[last] > kPagesPerGranule - (tail >> kPageShift);
+    for (unsigned i = first; i < last; ++i) region.backed[i] = kPagesPerGranule;
+    region.backed[last] = static_cast<std::uint8_t>(kPagesPerGranule - (tail >> kPageShift));
+    if (had && hold.meanwhile([&] { return os::purge(region.at(first, end - tail), tail); })) {
+      purged_bytes += tail;
+      ++purges;
+    }
+  }
+  static std::size_t tail_of(const Span& span) {
+    const std::size_t used = std::size_t{span.slot_bytes} * span.slots;
+    return align_up(used, kGranule) - align_up(used, os::page_bytes());
   }
   static Region* with_free(unsigned count, std::size_t multiple) {
     for (Link* list : {&with_dirty, &with_clean}) {
