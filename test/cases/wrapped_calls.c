@@ -2,7 +2,7 @@
 // A library that wraps every function which ours imports from the C library, and allocates in each wrapper:
 // at the start, growth, threads, a fork, a purge, the end. The heap holds no lock while it calls any of them.
 // run:
-// run: HZ_STATS=1 HZ_GUARD_SAMPLE=100 HZ_PROFILE_HEAP=1
+// run: HZ_STATS=1 HZ_GUARD_SAMPLE=100 HZ_PROFILE_HEAP=1 HZ_PROFILE_HEAP_FILE=/dev/null
 // run: HZ_BACKGROUND=0 HZ_CONTROL=1
 // prints: ok
 #include <malloc.h>
