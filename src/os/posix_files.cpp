@@ -130,7 +130,14 @@ constinit LastWords last_words = nullptr;
 constinit struct sigaction chosen = {};
 constinit std::atomic<bool> is_chosen{false};
 
+// The first process of a namespace is not ended by a signal whose handler is the default: it says nothing,
+// and stays ready for its children's sake.
 void end(int signal) {
+  if (process_id() == 1) {
+    const KeepErrno keep;
+    sigaction(SIGTERM, &chosen, nullptr);
+    return;
+  }
   last_words();
   raise(signal);  // its handler is the default again
 }
@@ -144,7 +151,7 @@ void before_termination(void (*last)()) {
     return;
   last_words = last;
   chosen.sa_handler = &end;
-  chosen.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
+  chosen.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_ONSTACK | SA_RESTART);
   is_chosen.store(true, std::memory_order_release);  // pairs with termination_action()
   sigaction(SIGTERM, &chosen, nullptr);
 }

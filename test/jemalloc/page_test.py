@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of doc/jemalloc.md have the names that mallctl answers and the functions that the library exports, both
-ways, and what the page says is refused is not answered. Each name of jemalloc 5.3.0 is one or the other. Called by ctest
-with the root of the tree; takes a tenth of a second."""
+ways, and what the page says is refused is not answered. Each name of jemalloc 5.3.0 is one or the other. Called by
+ctest with the root of the tree; takes a tenth of a second."""
 
 import re
 import sys
