@@ -5,7 +5,7 @@
 // GiB of heap has 16,384 of. Exact while nothing moves.
 #pragma once
 
-#include "heap/state.hpp"
+#include "heap/fork.hpp"
 
 namespace hz {
 
@@ -17,14 +17,19 @@ struct Census {
 
   // visit(class), of each span; takes no lock of theirs.
   static void spans(auto visit) {
-    rows([&](std::size_t row) {
-      if (const Bin bin = Pool::bin_in(S::shelves.pool, row)) visit(bin);
+    rows([&](Rows some) {
+      for (std::size_t row = some.begin; row < some.end; ++row)
+        if (const Bin bin = Pool::bin_in(S::shelves.pool, row)) visit(bin);
     });
   }
-  // visit(class, slots), of each span; with the lock of each in turn.
+  // visit(class, slots), of each span; with the lock of each in turn. Holds the thread's lock meanwhile, some
+  // rows at a time: a fork waits for that, and no child finds a span's lock held.
   static void slots_out(auto visit) {
-    rows([&](std::size_t row) {
-      if (const SlotsOut out = Pool::slots_out(S::shelves.pool, row); out.bin != 0) visit(out.bin, out.count);
+    rows([&](Rows some) {
+      const typename Threads<Line>::Entered here;
+      for (std::size_t row = some.begin; row < some.end; ++row)
+        if (const SlotsOut out = Pool::slots_out(S::shelves.pool, row); out.bin != 0)
+          visit(out.bin, out.count);
     });
   }
   // Of the arena, whatever has become of it.
@@ -41,7 +46,7 @@ struct Census {
     Rows some;
     for (std::size_t from = 0;
          some = Source::rows_from(S::global.source, from, kAtOnce), some.begin != some.end; from = some.end)
-      for (std::size_t row = some.begin; row < some.end; ++row) visit(row);
+      visit(some);
   }
 };
 

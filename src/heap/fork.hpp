@@ -41,11 +41,12 @@ struct Forks {
   // Around a fork every thread's lock is held, so nobody is at the boundary and the child finds every
   // structure whole. Other threads' hot paths run on; each of their stores leaves their bins whole as well.
   // Other fork handlers run between ours and may allocate: this thread passes through the locks that it
-  // holds. A signal handler that forks may have interrupted it anywhere: who is inside, or forks, may hold
-  // any of them, and nobody else could release that. Then the child is as if no hook were called for it.
+  // holds. A signal handler that forks may have interrupted it anywhere: a thread that is inside, has a lock
+  // or forks may hold any of them, and no other thread could release that. Then the child is as if no hook
+  // were called for it.
   static void on_fork() {
     typename S::Local& mine = S::tls();
-    if (HZ_UNLIKELY(mine.inside != 0 || mine.forking)) {
+    if (HZ_UNLIKELY(is_inside(mine) || mine.forking)) {
       if (os::lock_streams()) ++mine.unhooked_streams;
       ++mine.unhooked;
       return;
@@ -53,15 +54,23 @@ struct Forks {
     for (;;) {
       const bool streams = os::lock_streams();
       mine.forking = true;
-      S::shelves.heaps.lock_all(&mine);
-      if (HZ_LIKELY(holds_threads())) return void(has_streams = streams);
-      S::shelves.heaps.unlock_all();
+      if (HZ_LIKELY(holds_all(mine))) return void(has_streams = streams);
       mine.forking = false;
       if (streams) os::unlock_streams();
       os::let_others_wake();
     }
   }
-  // All or none: somebody may be in a signal handler that forks, with one of them.
+  static bool is_inside(const typename S::Local& mine) {
+    return mine.inside != 0 || os::Guarded::is_any_held() ||
+           (mine.biased != nullptr && mine.biased->is_in(&mine));
+  }
+  // All or none: another thread may be in a signal handler that forks, with one of them.
+  static bool holds_all(const typename S::Local& mine) {
+    if (!S::shelves.heaps.lock_all(&mine, os::kStreamsPatience)) return false;
+    if (HZ_LIKELY(holds_threads())) return true;
+    S::shelves.heaps.unlock_all();
+    return false;
+  }
   static bool holds_threads() {
     if (!had(S::global.threads_lock)) return false;
     Thread* t = S::global.threads;
@@ -108,7 +117,7 @@ struct Forks {
   static void in_child() {
     if (was_unhooked()) return void(S::tls().unhooked_streams = 0);
     typename S::Global& g = S::global;
-    // The one lock that is also taken without a thread's, by those who only look and leave nothing half done.
+    // A lock that is also taken without a thread's, by those who leave nothing half done.
     Line::Source::free_locks(g.source);
     begin_process(g);
     if (has_streams) os::renew_streams();

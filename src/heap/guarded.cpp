@@ -293,9 +293,7 @@ bool GuardedPool::is_start(const void* at) {
   return place.block.peek() == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
 }
 
-GuardedPool::Finding GuardedPool::release(const void* block, bool& walking) {
-  Stack by;
-  by.walk(nullptr, walking);
+GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
   Place& place = nearest(address(block));
   Finding found;
   {

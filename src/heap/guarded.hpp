@@ -68,10 +68,6 @@ struct GuardedPool {
   static std::size_t size_of(const void* block);  // that was asked for; 0: no live block begins there
   static bool is_start(const void* at);           // of one, live or free
 
-  // A block ends, unless what is found says that it is none: kOutOfBounds, though, is found of one that does.
-  // Without a lock of the heap's, for it walks the stack. `walking`: see heap/stacks.hpp.
-  static Finding release(const void* block, bool& walking);
-
   static constexpr unsigned kMostFrames = 32;
   struct Stack {
     std::uint64_t thread = 0;
@@ -80,6 +76,9 @@ struct GuardedPool {
 
     void walk(const void* caller, bool& walking);
   };
+  // Ends a block, unless what is found says that it is none: kOutOfBounds, though, is found of one that does.
+  // `by`: who ends it. With the thread's lock: no fork comes between the page and the ring.
+  static Finding release(const void* block, const Stack& by);
 
   struct State {
     std::atomic<std::uint64_t> every;

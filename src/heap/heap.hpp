@@ -671,8 +671,10 @@ struct Heap {
     Guard::report(found.fault, found.at == 0 ? block : pointer(found.at), found.bin, Line::kName);
   }
   HZ_COLD static GuardedPool::Finding released(void* block) {
-    const Telling telling;
-    return GuardedPool::release(block, S::tls().walking);
+    GuardedPool::Stack by;
+    by.walk(nullptr, S::tls().walking);  // without a lock
+    const Entered here;
+    return GuardedPool::release(block, by);
   }
   HZ_COLD static void count_guarded(const void* block, Bin bin) {
     Entered here;

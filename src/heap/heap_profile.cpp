@@ -212,10 +212,9 @@ void write_site(Writer& writer, const Site& site) {
 
 // Under the lock, unless it was not to be had in that time, once.
 void look(unsigned patience, bool& given_up, auto at) {
-  if (!given_up && patience == 0) tables_lock.lock();
-  if (!given_up && patience != 0) given_up = !tables_lock.lock_within(patience);
+  const Hold hold(given_up ? nullptr : &tables_lock, patience == 0 ? os::Lock::kEndless : patience);
+  given_up = !hold.has_lock();
   at();
-  if (!given_up) tables_lock.unlock();
 }
 
 // A function of its own: a message takes 700 bytes of the stack.

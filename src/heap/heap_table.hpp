@@ -97,12 +97,24 @@ struct HeapRow {
   std::uint32_t next_free;   // of rows without a heap; under the table's lock
   OwnerWord<bool> inside;    // the thread of the bias is in
   // A biased lock: the thread that began the heap comes in without it, by this word, for a locked instruction
-  // costs as much as the allocation itself. Whoever comes with the lock first revokes the bias, for good.
-  // Null: there is none.
+  // costs as much as the allocation itself. Another thread that comes with the lock revokes the bias, for
+  // good. Null: there is none.
   std::atomic<const void*> biased;
+  // The one thread that writes `inside`: the first that had the bias, whatever heaps the row has had since.
+  // Another one could be late for a heap that has ended, and write the word of the next.
+  const void* owner;
   OwnerWord<HeapHandle> handle;  // 0: there is no heap
   FirstChunk* first;             // null: it never had a block
   HeapChunk* open;               // the chunk from which blocks are cut
+
+  // The heap begins. With the lock.
+  void bias(const void* thread) {
+    if (owner == nullptr) owner = thread;
+    if (owner == thread) biased.store(thread, std::memory_order_relaxed);
+  }
+  bool may_bias(const void* thread) const { return owner == nullptr || owner == thread; }
+  // Asked by that thread of itself, in a signal handler.
+  bool is_in(const void* thread) const { return owner == thread && inside.peek(); }
 
   HZ_INLINE bool enter_biased(const void* thread) {
     if (HZ_UNLIKELY(biased.load(std::memory_order_relaxed) != thread)) return false;
@@ -134,6 +146,16 @@ struct HeapRow {
   void wait_for_biased() const {
     while (inside.peek_first()) os::give_way();
   }
+  // The same for that long; false: it is inside, and has the bias again.
+  bool has_left_within(unsigned most_milliseconds) {
+    const std::uint64_t began = os::milliseconds();
+    while (inside.peek_first()) {
+      if (os::milliseconds() - began >= most_milliseconds)
+        return biased.store(owner, std::memory_order_relaxed), false;
+      os::give_way();
+    }
+    return true;
+  }
   static constexpr std::uint64_t kMoment = 2;  // milliseconds
 };
 
@@ -153,14 +175,16 @@ class HeapTable {
     return number <= last_.load(std::memory_order_acquire) ? rows_.find(number) : nullptr;
   }
 
-  // A heap; 0 if there is no memory, or no row. With `lock`.
-  HeapHandle begin() {
-    const std::uint32_t number = free_ != 0 ? free_ : last_.load(std::memory_order_relaxed) + 1;
+  // A heap, in a row that may be biased to the thread if there is one among the first few; 0 if there is no
+  // memory, or no row. With `lock`.
+  HeapHandle begin(const void* thread) {
+    std::uint32_t& link = free_for(thread);
+    const std::uint32_t number = link != 0 ? link : last_.load(std::memory_order_relaxed) + 1;
     if (number == kMost) return 0;
     HeapRow* const row = rows_.reach(number);
     if (row == nullptr) return 0;
-    if (free_ != 0) {
-      free_ = row->next_free;
+    if (link != 0) {
+      link = row->next_free;
     } else {
       // Release: pairs with find().
       last_.store(number, std::memory_order_release);
@@ -185,28 +209,31 @@ class HeapTable {
     return known == 1;
   }
 
-  // For a fork. Row 0 last: who deletes a heap takes its lock with the heap's.
-  void lock_all(const void* thread) {
-    lock.lock();
+  // For a fork: all locks, or none, if one of them is not to be had in that time. Row 0 last: a thread that
+  // deletes a heap takes its lock with the heap's.
+  bool lock_all(const void* thread, unsigned most_milliseconds) {
+    if (!lock.had_within(most_milliseconds)) return false;
     const std::uint32_t last = last_.load(std::memory_order_relaxed);
-    bool revoked = false;
-    for (std::uint32_t i = last; i != 0; --i) {
-      HeapRow& row = *rows_.find(i);
-      row.lock.lock();
+    bool revoked = false, had = true;
+    std::uint32_t held = last + 1;  // and all rows behind it
+    while (held != 1 && rows_.find(held - 1)->lock.had_within(most_milliseconds)) {
+      HeapRow& row = *rows_.find(--held);
       const void* const biased = row.biased.load(std::memory_order_relaxed);
       if (biased == nullptr || biased == thread) continue;
       row.biased.store(nullptr, std::memory_order_relaxed);
       revoked = true;
     }
     if (revoked) HeapRow::all_have_seen();
-    for (std::uint32_t i = last; revoked && i != 0; --i) rows_.find(i)->wait_for_biased();
-    if (last != 0) rows_.find(0)->lock.lock();
+    for (std::uint32_t i = last; revoked && i >= held; --i)
+      had = rows_.find(i)->has_left_within(had ? most_milliseconds : 0) && had;
+    if (had && held == 1 && (last == 0 || rows_.find(0)->lock.had_within(most_milliseconds))) return true;
+    unlock_from(held, last);
+    return false;
   }
   void unlock_all() {
     const std::uint32_t last = last_.load(std::memory_order_relaxed);
     if (last != 0) rows_.find(0)->lock.unlock();
-    for (std::uint32_t i = last; i != 0; --i) rows_.find(i)->lock.unlock();
-    lock.unlock();
+    unlock_from(1, last);
   }
   // In a child that no fork hook was called for. Who was in a heap may have been anywhere: what that was to
   // reuse is lost to it, and from where it cut.
@@ -229,6 +256,22 @@ class HeapTable {
   os::Lock lock;  // guards which rows are free
 
  private:
+  // The link to a free row that may be biased to the thread, or to the first one.
+  std::uint32_t& free_for(const void* thread) {
+    constexpr unsigned kLooks = 16;
+    std::uint32_t* link = &free_;
+    for (unsigned looks = 0; looks < kLooks && *link != 0; ++looks) {
+      HeapRow& row = *rows_.find(*link);
+      if (row.may_bias(thread)) return *link;
+      link = &row.next_free;
+    }
+    return free_;
+  }
+  void unlock_from(std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t i = last; i >= first; --i) rows_.find(i)->lock.unlock();
+    lock.unlock();
+  }
+
   os::GrowingTable<HeapRow, kMost> rows_;
   std::atomic<std::uint32_t> last_{0};  // the highest that a heap ever had
   std::uint32_t free_ = 0;

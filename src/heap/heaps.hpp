@@ -45,17 +45,18 @@ struct Heaps {
   static HeapHandle begin() {
     if (!Start<Line>::open()) return none();
     Forks<Line>::notice_process();
+    const Telling telling;
     HeapHandle handle = 0;
     {
       const Hold hold(table().lock);
-      handle = table().begin();
+      handle = table().begin(&S::tls());
     }
     if (handle == 0) return none();
     HeapRow& row = *table().find(HeapTable::number(handle));
     const Inside inside(row);
     row.handle.set(handle);
     if (table().may_bias()) {
-      row.biased.store(&S::tls(), std::memory_order_relaxed);
+      row.bias(&S::tls());
       S::tls().biased = &row;
     }
     return handle;
@@ -375,6 +376,7 @@ struct Heaps {
   // One step for each run of the heap.
   template <class Step>
   static void end(HeapHandle handle, Step step) {
+    const Telling telling;
     {
       const Entered here(handle);
       if (!here.found()) return;

@@ -51,33 +51,19 @@ struct Stats {
     unsigned milliseconds = 0;  // 0: for ever
     bool lost = false;
 
-    bool take(os::Lock& lock) {
-      if (S::tls().forking) return false;
-      if (milliseconds == 0) return lock.lock(), true;
-      if (lock.lock_within(lost ? 1 : milliseconds)) return true;
-      lost = true;
-      return false;
-    }
+    unsigned now() const { return milliseconds == 0 ? os::Lock::kEndless : lost ? 1 : milliseconds; }
     bool for_source() {
-      if (milliseconds == 0 || Line::Source::answers(S::global.source, lost ? 1 : milliseconds)) return true;
+      if (milliseconds == 0 || Line::Source::answers(S::global.source, now())) return true;
       lost = true;
       return false;
     }
   };
   // A lock, if it is to be had in that time.
-  class Look {
-   public:
-    Look(os::Lock& lock, Patience& patience) : lock_(lock), has_(patience.take(lock)) {}
-    ~Look() {
-      if (has_) lock_.unlock();
+  struct Look : os::Guarded {
+    Look(os::Lock& lock, Patience& patience) : Guarded(S::tls().forking ? nullptr : &lock, patience.now()) {
+      patience.lost |= !may_walk();
     }
-    Look(const Look&) = delete;
-    Look& operator=(const Look&) = delete;
-    bool may_walk() const { return has_ || S::tls().forking; }
-
-   private:
-    os::Lock& lock_;
-    const bool has_;
+    bool may_walk() const { return has_lock() || S::tls().forking; }
   };
 
   static std::uint64_t at(const std::uint64_t* sums, Event event) {

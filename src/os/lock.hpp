@@ -12,6 +12,7 @@
 
 #include "base/compiler.hpp"
 #include "os/os.hpp"
+#include "os/per_thread.hpp"
 
 namespace hz::os {
 
@@ -24,6 +25,7 @@ class Lock {
                                                    std::memory_order_relaxed)))
       wait();
   }
+  static constexpr unsigned kEndless = ~0U;
   // False if it could not be had in that time: who asks may be who holds it, in a signal handler.
   bool lock_within(unsigned most_milliseconds) {
     const std::uint64_t began = milliseconds();
@@ -34,7 +36,24 @@ class Lock {
     }
     return true;
   }
-  bool had_within(unsigned most_milliseconds) { return try_lock() || lock_within(most_milliseconds); }
+  bool had_within(unsigned most_milliseconds) {
+    if (most_milliseconds == kEndless) return lock(), true;
+    return try_lock() || lock_within(most_milliseconds);
+  }
+  // The same while it is worth to wait awake.
+  bool had_by_spinning() {
+    for (int i = spins_.load(std::memory_order_relaxed); i > 0; --i) {
+      if (word_.load(std::memory_order_relaxed) == kFree) {
+        std::uint32_t expected = kFree;
+        // Acquire: as in lock().
+        if (word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,
+                                        std::memory_order_relaxed))
+          return true;
+      }
+      pause();
+    }
+    return false;
+  }
   bool try_lock() {
     std::uint32_t expected = kFree;
     // Acquire: as in lock().
@@ -66,16 +85,7 @@ class Lock {
   static constexpr int kSpins = 100;
 
   HZ_SLOW void wait() {
-    for (int i = spins_.load(std::memory_order_relaxed); i > 0; --i) {
-      if (word_.load(std::memory_order_relaxed) == kFree) {
-        std::uint32_t expected = kFree;
-        // Acquire: as in lock().
-        if (word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,
-                                        std::memory_order_relaxed))
-          return;
-      }
-      pause();
-    }
+    if (had_by_spinning()) return;
     // Acquire: as in lock().
     while (word_.exchange(kContended, std::memory_order_acquire) != kFree) wait_on(raw(), kContended);
   }
@@ -85,17 +95,40 @@ class Lock {
   std::atomic<std::uint32_t> word_{kFree};
 };
 
+// What a thread says of itself as it locks: it has this many locks, or waits for them. A signal handler that
+// forks asks that of the thread that it interrupted: nobody else could release them.
+struct LocksOfThread {
+  unsigned count = 0;
+
+  static constexpr LocksOfThread late() { return {}; }
+  bool is_over() const { return true; }
+};
+
+// Holds a lock, and announces it first: the only way in which a thread of the heap takes one, but for those
+// of hz7 and of first-class heaps, which announce themselves.
 class Guarded {
  public:
   explicit Guarded(Lock& lock) : Guarded(&lock) {}
+  // The same if it can be had in that time; nullptr: nothing.
+  Guarded(Lock* lock, unsigned most_milliseconds) : Guarded(nullptr) {
+    if (lock != nullptr && lock->had_within(most_milliseconds)) lock_ = lock;
+  }
   ~Guarded() {
     if (lock_ != nullptr) lock_->unlock();
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // a handler sees no lock without its count
+    --PerThread<LocksOfThread>::mine().count;
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
+  bool has_lock() const { return lock_ != nullptr; }
+  // Returns true if the calling thread has a lock, or waits for one.
+  static bool is_any_held() { return PerThread<LocksOfThread>::mine().count != 0; }
+
  protected:
   explicit Guarded(Lock* lock) : lock_(lock) {  // nullptr: nothing
+    ++PerThread<LocksOfThread>::mine().count;
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as at the end
     if (lock_ != nullptr) lock_->lock();
   }
   void adopt(Lock& held) { lock_ = &held; }

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "hakozuna/hakozuna.h"
@@ -160,6 +162,32 @@ TEST(Figures, AskedByAForkedChild) {
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(0, status);
+}
+
+// The slots of a span are counted under its lock.
+TEST(Figures, AForkFindsNoSpanLocked) {
+  std::vector<void*> blocks = Allocate(100'000, 80);
+  std::atomic<bool> done{false};
+  std::thread looker([&] {
+    while (!done.load(std::memory_order_relaxed)) {
+      BeginEpoch();
+      Stat("arenas.4096.bins.4.curregs");
+    }
+  });
+  int status = 0;
+  for (int i = 0; i < 100 && status == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(5);
+      for (int k = 0; k < 3000; ++k) mallocx(80, 0);
+      _exit(0);
+    }
+    waitpid(child, &status, 0);
+  }
+  EXPECT_EQ(0, status) << "a child waits for ever";
+  done = true;
+  looker.join();
+  Free(blocks);
 }
 
 // --- malloc_stats_print

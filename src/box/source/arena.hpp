@@ -202,8 +202,7 @@ struct Arena {
     return rows;
   }
   static bool answers(Global& g, unsigned milliseconds) {
-    if (!g.lock.lock_within(milliseconds)) return false;
-    return g.lock.unlock(), true;
+    return os::Guarded(&g.lock, milliseconds).has_lock();
   }
   static std::size_t dirty_bytes(const Global& g) {
     return g.dirty.load(std::memory_order_relaxed) << kGranuleShift;

@@ -243,7 +243,7 @@ struct Heap {
   // have to start control's thread again.
   HZ_COLD static void open() {
     if (read_options()) os::set_fork_hooks(&Regions::before_fork, &Regions::after_fork, &in_child);
-    if (HZ_UNLIKELY(Control::is_missing()) && !Regions::mine().forking) Control::start();
+    if (HZ_UNLIKELY(Control::is_missing()) && Regions::mine().fork == Regions::Fork::kNone) Control::start();
   }
   static void in_child() {
     opening.reset();
@@ -427,10 +427,9 @@ struct Library {
   // Perhaps in a signal handler, or called by one: what the thread was at that it interrupted may have the
   // lock.
   static void print_last() {
-    const bool locked = Regions::lock.lock_within(kPatience);
+    const Regions::Look look(kPatience);
     os::LongMessage m;
-    compose_stats(m, Line::kName, read(), H::options.stats, !locked).send_as_statistics();
-    if (locked) Regions::lock.unlock();
+    compose_stats(m, Line::kName, read(), H::options.stats, !look.has_lock()).send_as_statistics();
   }
   static hz_stats_t read() {
     const auto& counts = H::counts;

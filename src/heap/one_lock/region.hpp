@@ -71,6 +71,14 @@ struct Region : Link {      // of the regions with free granules
     return static_cast<unsigned>((std::size_t{span.slot_bytes} * span.slots + kGranule - 1) >> kGranuleShift);
   }
 
+  // Slots that are taken, by their bits.
+  unsigned count(const Span& span) const {
+    unsigned all = 0;
+    for (const std::uint64_t word : taken[number_of(span)])
+      all += static_cast<unsigned>(__builtin_popcountll(word));
+    return all;
+  }
+
   bool empty() const { return used == 1; }
   bool full() const { return used == ~std::uint64_t{0}; }
 

@@ -47,27 +47,63 @@ struct Regions {
 
    private:
     // Functions of their own, as slot_size is. Still inside: a signal handler that forks would wait for the
-    // end of this work.
+    // end of this work. In a child that was made whole meanwhile the count begins anew.
     HZ_SLOW static void begin_work() {
       ++at_work;
-      if (HZ_LIKELY(!mine().forking)) lock.unlock();
+      if (HZ_LIKELY(mine().fork != Fork::kUnderWay)) lock.unlock();
     }
     HZ_SLOW static void end_work() {
-      if (HZ_LIKELY(!mine().forking)) lock.lock();
-      --at_work;
+      if (HZ_LIKELY(mine().fork != Fork::kUnderWay) && HZ_UNLIKELY(!lock.try_lock())) wait();
+      if (HZ_LIKELY(at_work != 0)) --at_work;
     }
     static void close() {
       Thread& thread = mine();
-      if (HZ_UNLIKELY(thread.forking)) return;
+      if (HZ_UNLIKELY(thread.fork != Fork::kNone)) return close_about_a_fork();
       thread.inside = true;
-      lock.lock();
+      if (HZ_UNLIKELY(!lock.try_lock())) wait();
     }
     static void open() {
       Thread& thread = mine();
-      if (HZ_UNLIKELY(thread.forking)) return;
+      if (HZ_UNLIKELY(thread.fork == Fork::kUnderWay)) return;
       lock.unlock();
       thread.inside = false;
     }
+    HZ_COLD static void close_about_a_fork() {
+      Thread& thread = mine();
+      if (thread.fork == Fork::kUnderWay) return;
+      make_whole();
+      thread.inside = true;
+      if (!lock.try_lock()) wait();
+    }
+    // A signal handler may fork meanwhile, and in the child no thread is there to release the lock.
+    HZ_SLOW static void wait() {
+      if (lock.had_by_spinning()) return;
+      while (!lock.lock_within(kWait)) {
+        if (mine().fork == Fork::kUnhooked) make_whole();
+      }
+    }
+    static constexpr unsigned kWait = 100;  // milliseconds
+  };
+
+  // The same if the lock can be had in that time, for a caller that may be a signal handler of a thread that
+  // has it.
+  class Look {
+   public:
+    explicit Look(unsigned most_milliseconds) : was_inside_(mine().inside) {
+      mine().inside = true;
+      has_ = lock.lock_within(most_milliseconds);
+    }
+    ~Look() {
+      if (has_) lock.unlock();
+      mine().inside = was_inside_;
+    }
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+    bool has_lock() const { return has_; }
+
+   private:
+    const bool was_inside_;
+    bool has_ = false;
   };
 
   // Once, before all else.
@@ -234,22 +270,23 @@ struct Regions {
 
   // Around a fork the lock is held, so that the child finds everything whole, and the system is at no work of
   // ours, or what it is at would be lost to the child. Not where a signal handler forks that interrupted this
-  // very thread inside, or forking: nobody else could end that.
+  // very thread inside, or forking: no other thread could end that. There the child makes itself whole when
+  // it needs the lock (make_whole).
   static void before_fork() {
     Thread& thread = mine();
-    if (HZ_UNLIKELY(thread.inside || thread.forking)) {
+    if (HZ_UNLIKELY(thread.inside || thread.fork == Fork::kUnderWay)) {
       if (os::lock_streams()) ++thread.unhooked_streams;
       ++thread.unhooked;
       return;
     }
     for (;;) {
       const bool streams = os::lock_streams();
-      thread.forking = true;
+      thread.fork = Fork::kUnderWay;
       if (lock.had_within(os::kStreamsPatience)) {
         if (at_work == 0) return void(has_streams = streams);
         lock.unlock();
       }
-      thread.forking = false;
+      thread.fork = Fork::kNone;
       if (streams) os::unlock_streams();
       os::let_others_wake();
     }
@@ -261,7 +298,9 @@ struct Regions {
     os::unlock_streams();
   }
   static void in_child() {
-    was_unhooked() ? void(mine().unhooked_streams = 0) : end_fork(&os::renew_streams);
+    if (!was_unhooked()) return end_fork(&os::renew_streams);
+    mine().unhooked_streams = 0;
+    if (mine().fork == Fork::kNone) mine().fork = Fork::kUnhooked;
   }
 
   // What the notes cost.
@@ -269,8 +308,9 @@ struct Regions {
   static std::size_t held_bytes() { return used_bytes + dirty_bytes + huge_bytes; }
 
   static inline constinit os::Lock lock;
+  enum class Fork : std::uint8_t { kNone, kUnderWay, kUnhooked };  // the last: this is the child of one
   struct Thread {
-    bool forking = false;
+    Fork fork = Fork::kNone;
     bool inside = false;                // has the lock, or the system works for it, or it is about to
     std::uint8_t unhooked = 0;          // forks that our hooks do nothing for, but lock the list of streams:
     std::uint8_t unhooked_streams = 0;  // how many of them did
@@ -304,7 +344,7 @@ struct Regions {
     const bool streams = has_streams;
     lock.unlock();
     if (streams) end_of_streams();
-    mine().forking = false;
+    mine().fork = Fork::kNone;
   }
   static inline constinit bool has_streams = false;  // of who forks, who has the lock
 
@@ -535,6 +575,9 @@ struct Regions {
     region.used &= ~kLaterGranules;
     return enlist(region), true;
   }
+  static void has_left() {
+    if (HZ_LIKELY(leaving != 0)) --leaving;  // as at_work
+  }
   static bool unmap(Hold& hold, Region& region) {
     const std::size_t dirty = bytes_of(region.dirty);
     region.remove();
@@ -542,7 +585,7 @@ struct Regions {
     mark(address(&region), 1, Kind::kGone);
     ++leaving;
     const bool gone = hold.meanwhile([&] { return os::unmap(&region, kRegion); });
-    --leaving;
+    has_left();
     if (gone) {
       purged_bytes += dirty;
       --regions;
@@ -561,11 +604,69 @@ struct Regions {
     use(region, run);
     ++leaving;
     const bool gone = hold.meanwhile([&] { return os::purge(region.at(first, 0), bytes_of(run)); });
-    --leaving;
+    has_left();
     if (gone) purged_bytes += bytes_of(run);
     release(region, run, !gone);
     // Meanwhile the last of its spans may have ended.
     return gone && region.empty() && region.dirty == 0 ? unmap(hold, region) : gone;
+  }
+
+  // --- after a fork that was not hooked
+
+  // In the child of a fork that before_fork() did nothing for. It has one thread, which may have been about
+  // to wait for the lock, or have interrupted itself with it; another thread may have had it, and have been
+  // anywhere. What is free and where is counted again, by the bits of live slots and the notes of huge
+  // blocks.
+  HZ_COLD static void make_whole() {
+    mine().fork = Fork::kNone;
+    lock.reset();
+    at_work = leaving = 0;
+    used_bytes = dirty_bytes = empty_spans = huge_live = huge_bytes = huge_blocks = regions = 0;
+    for (Link* list : {&with_dirty, &with_clean}) ::new (list) Link;
+    for (Link& list : with_free_slots) ::new (&list) Link;
+    for (std::size_t i = 0; i < kLeaves * kLeaf; ++i) {
+      const Kind* const leaf = leaves[i >> kLeafBits];
+      if (leaf == nullptr) {
+        i |= kLeaf - 1;
+      } else if (const Kind kind = leaf[i & (kLeaf - 1)]; kind == Kind::kSpans || kind == Kind::kHuge) {
+        void* const at = pointer(i << kRegionShift);
+        kind == Kind::kSpans ? count_again(*static_cast<Region*>(at)) : count_again(*static_cast<Huge*>(at));
+      }
+    }
+  }
+  static void count_again(Region& region) {
+    std::uint64_t used = 1;  // the notes
+    ::new (static_cast<Link*>(&region)) Link;
+    for (unsigned granule = 1; granule < kGranules;) {
+      Span& span = region.spans[granule];
+      ::new (static_cast<Link*>(&span)) Link;
+      const unsigned live = (region.used >> granule & 1) != 0 ? region.count(span) : 0;
+      const unsigned count = live == 0 ? 1 : Region::granules_of(span);
+      if (live != 0) {
+        used |= Region::mask(granule, count);
+        span.used = static_cast<std::uint16_t>(live);
+        span.first_word = 0;
+        if (live < span.slots) span.insert(with_free_slots[span.bin]);
+      }
+      granule += count;
+    }
+    const std::size_t later = kRegion - kFirstGranules * kGranule;
+    const bool whole = (region.used & kLaterGranules) != kLaterGranules ||
+                       os::is_mapped(region.at(kFirstGranules, 0), later);
+    if (!whole) in_part = &region;
+    const std::uint64_t missing = whole ? 0 : kLaterGranules;
+    region.dirty = (region.dirty | region.used) & ~(used | missing);
+    region.used = used | missing;
+    ++regions;
+    used_bytes += bytes_of(used & ~std::uint64_t{1});
+    dirty_bytes += bytes_of(region.dirty);
+    enlist(region);
+  }
+  static void count_again(const Huge& notes) {
+    if (notes.bytes == 0) return;  // it was about to be made
+    ++huge_blocks;
+    huge_bytes += notes.bytes;
+    huge_live += notes.usable;
   }
 
   // Regions with free granules, by whether any of these has pages; spans with free slots, by class.

@@ -52,13 +52,27 @@ const Scenario two("bias.two", [](Execution& e) {
   e.finally([&] { expect(heap.data == 6, "two were in at once"); });
 });
 
+// A row that is used again: the thread of the first heap is late, and another one has begun the next.
+const Scenario again("bias.again", [](Execution& e) {
+  auto& heap = e.make<Heap>();
+  heap.row.bias(&heap);
+  e.thread([&] { by_bias(heap, &heap); });
+  e.thread([&] {
+    heap.row.enter();  // the first heap ends, and the next one begins
+    heap.row.bias(&heap.data);
+    heap.row.lock.unlock();
+    by_bias(heap, &heap.data);
+  });
+  e.finally([&] { expect(heap.data == 4, "two were in at once"); });
+});
+
 // A fork holds every row; nobody is in, and the thread that forks keeps its own bias.
 const Scenario forks("bias.fork", [](Execution& e) {
   auto& table = e.make<hz::HeapTable>();
   auto& data = e.make<unsigned>();
-  const std::uint32_t number = hz::HeapTable::number(table.begin());
+  const std::uint32_t number = hz::HeapTable::number(table.begin(nullptr));
   hz::HeapRow& row = *table.find(number);
-  row.biased.store(&row, std::memory_order_relaxed);
+  row.bias(&row);
   e.thread([&] {
     if (row.enter_biased(&row)) {
       use(data);
@@ -70,13 +84,13 @@ const Scenario forks("bias.fork", [](Execution& e) {
     }
   });
   e.thread([&] {
-    table.lock_all(&data);
+    while (!table.lock_all(&data, 1)) hz::os::give_way();
     use(data);
     table.unlock_all();
   });
   e.finally([&] {
     expect(data == 4, "somebody was in while all was locked");
-    table.lock_all(nullptr);
+    expect(table.lock_all(nullptr, 1), "a lock stays held");
   });
 });
 
@@ -89,7 +103,7 @@ const Scenario begin("heaps.begin", [](Execution& e) {
   for (unsigned i = 0; i < 2; ++i) {
     e.thread([&, i] {
       const hz::os::Guarded hold(table.lock);
-      handles[i] = table.begin();
+      handles[i] = table.begin(nullptr);
     });
   }
   e.thread([&] {

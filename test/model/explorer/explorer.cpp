@@ -39,6 +39,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "threads.hpp"
+
 #include "base/random.hpp"
 #include "os/lock.hpp"
 #include "os/os.hpp"
@@ -125,6 +127,7 @@ std::vector<std::unique_ptr<Thread>> threads;
 std::function<void()> check;
 std::function<bool()> may_wait;
 unsigned running = kNobody;
+hz::os::LocksOfThread locks_of[kMostThreads + 1];  // the last: before and after all threads
 unsigned steps, all_accesses, preemptions, old_reads;
 ucontext_t home;
 std::unordered_map<std::uintptr_t, Word> words;
@@ -401,6 +404,7 @@ void run_once(const Scenario& s) {
   at = 0;
   running = kNobody;
   refuses_barriers = false;
+  for (auto& locks : locks_of) locks = {};
   Execution execution;
   s.run(execution);
   for (auto& thread : threads) {
@@ -659,6 +663,11 @@ void __tsan_atomic_signal_fence(int) {}
 // --- what the code under test asks of a system
 
 namespace hz::os {
+
+LocksOfThread& PerThread<LocksOfThread>::mine() {
+  using namespace hz_test::explorer;
+  return locks_of[running == kNobody ? kMostThreads : running];
+}
 
 // The process, as far as it is asked about here.
 // Its zeros are as if the caller had written the first of them: who finds it elsewhere has to come after

@@ -41,8 +41,8 @@ void* take(std::size_t bytes = kBytes) {
   return block;
 }
 Fault release(const void* block) {
-  bool walking = false;
-  return Pool::release(block, walking).fault;
+  const Pool::Stack by;
+  return Pool::release(block, by).fault;
 }
 
 struct Frees {

@@ -39,6 +39,7 @@ __attribute__((weak)) void GuardedPool::in_child() {}
 namespace os {
 __attribute__((weak)) bool arm_exit_hook(unsigned, void*) { return true; }
 void set_fork_hooks(void (*)(), void (*)(), void (*)()) {}
+__attribute__((weak)) void note_process() {}
 }  // namespace os
 
 }  // namespace hz

@@ -120,6 +120,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     Thread* heap = nullptr;
     std::uint8_t inside = 0, unhooked = 0, unhooked_streams = 0;
     bool forking = false, walking = false;
+    HeapRow* biased = nullptr;
   };
   struct Shelves {
     typename E::Global exchange;

@@ -78,8 +78,8 @@ mutant("lock-woken-is-holder", LOCK, "lock.sleeps",
 weaker("lock-spin-relaxed", LOCK, "lock.spins", "word_.compare_exchange_weak(expected, kHeld, ", "acquire")
 mutant("lock-spin-takes", LOCK, "lock.spins",
        ("if (word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,\n"
-        "                                        std::memory_order_relaxed))\n          return;",
-        "static_cast<void>(expected);\n        word_.exchange(kHeld, std::memory_order_acquire);\n        return;"))
+        "                                        std::memory_order_relaxed))\n          return true;",
+        "static_cast<void>(expected);\n        word_.exchange(kHeld, std::memory_order_acquire);\n        return true;"))
 weaker("lock-try-relaxed", LOCK, "lock.tries", "return word_.compare_exchange_strong(expected, kHeld, ", "acquire")
 weaker("lock-within-relaxed", LOCK, "lock.tries", "while (word_.exchange(kContended, ", "acquire", ") != kFree) {")
 weaker("turn-relaxed", LOCK, "turn", "turn.process_.compare_exchange_strong(before, process_, ", "acquire")
@@ -123,9 +123,9 @@ mutant("bias-flag-after-look", HEAPS, "bias.one", ("    inside.put(true);\n", ""
         "    if (biased.load(std::memory_order_relaxed) == thread) return inside.put(true), true;\n    leave_biased();"))
 mutant("bias-flag-stays", HEAPS, "bias.one", ("    leave_biased();\n    return false;", "    return false;"))
 mutant("bias-leave-relaxed", HEAPS, "bias.one", ("inside.set_last(false)", "inside.set(false)"))
-mutant("bias-wait-relaxed", HEAPS, "bias.one", ("while (inside.peek_first())", "while (inside.peek())"))
+mutant("bias-wait-relaxed", HEAPS, "bias.one", ("while (inside.peek_first()) os::give_way();", "while (inside.peek()) os::give_way();"))
 mutant("bias-fork-without-barrier", HEAPS, "bias.fork", ("    if (revoked) HeapRow::all_have_seen();\n", ""))
-mutant("bias-fork-without-waiting", HEAPS, "bias.fork", ("rows_.find(i)->wait_for_biased();", "static_cast<void>(0);"))
+mutant("bias-fork-without-waiting", HEAPS, "bias.fork", ("had = rows_.find(i)->has_left_within(had ? most_milliseconds : 0) && had;", "static_cast<void>(0);"))
 mutant("bias-fork-keeps-all", HEAPS, "bias.fork",
        ("if (biased == nullptr || biased == thread) continue;", "if (biased == nullptr || biased != thread) continue;"))
 weaker("heaps-number-relaxed", HEAPS, "heaps.begin", "last_.store(number, ", "release")
@@ -281,7 +281,8 @@ mutant("unseen-not-noticed", FORK, "fork.unseen", ("    cut_off();\n", ""))
 
 # --- guarded pages
 GUARDED = "heap/guarded.cpp"
-FORBIDS = "  os::forbid(pointer(page_of(place)), state.page);  // else what comes late is not seen\n"
+FORBIDS = ("  if (!os::forbid(pointer(page_of(place)), state.page))\n"
+           "    __builtin_memset(pointer(page_of(place)), 0, state.page);\n")
 PUT_INTO_RING = "  ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(&place - places);\n"
 mutant("guarded-free-without-lock", GUARDED, "guarded.twice", ("    const Hold hold(lock);\n    found = look(block);", "    found = look(block);"))
 mutant("guarded-look-before-lock", GUARDED, "guarded.twice",
@@ -338,7 +339,7 @@ mutant("span-moved-before-its-lock", POOL, "spans.whole",
 # --- the heap of one lock
 REGIONS = "heap/one_lock/regions.hpp"
 PURGES = ("    const bool gone = hold.meanwhile([&] { return os::purge(region.at(first, 0), bytes_of(run)); });\n"
-          "    --leaving;\n")
+          "    has_left();\n")
 mutant("region-pages-go-in-the-open", REGIONS, "regions.purge",
        ("    use(region, run);\n    ++leaving;\n", "    used_bytes += bytes_of(run), dirty_bytes -= bytes_of(run), region.dirty &= ~run;\n    ++leaving;\n"))
 mutant("region-leaves-its-list-late", REGIONS, "regions.purge",
@@ -348,14 +349,14 @@ mutant("region-gone-and-known", REGIONS, "regions.purge",
 mutant("region-goes-in-use", REGIONS, "regions.purge",
        ("return gone && region.empty() && region.dirty == 0 ? unmap", "return gone && region.dirty == 0 ? unmap"))
 mutant("region-work-not-told", REGIONS, "regions.full",
-       ("    ++leaving;\n" + PURGES, PURGES.replace("    --leaving;\n", "")))
+       ("    ++leaving;\n" + PURGES, PURGES.replace("    has_left();\n", "")))
 mutant("region-nobody-waits", REGIONS, "regions.full", ("    hold.give_way();\n    return true;", "    return false;"))
 mutant("region-fork-amid-work", REGIONS, "regions.fork", ("        if (at_work == 0) return", "        return"))
 mutant("region-streams-last", REGIONS, "regions.streams",
        ("      const bool streams = os::lock_streams();\n", "      const bool streams = false;\n"))
 mutant("region-streams-stay", REGIONS, "regions.streams", ("    if (streams) end_of_streams();\n", ""))
 mutant("region-works-on-without-lock", REGIONS, "regions.purge",
-       ("      if (HZ_LIKELY(!mine().forking)) lock.lock();\n      --at_work;", "      --at_work;"))
+       ("      if (HZ_LIKELY(mine().fork != Fork::kUnderWay) && HZ_UNLIKELY(!lock.try_lock())) wait();\n", ""))
 
 
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",
@@ -442,7 +443,7 @@ def build(compiler, runtime, folder, group):
         changed.parent.mkdir(parents=True, exist_ok=True)
         changed.write_text(SWITCHES + text, encoding="utf-8")
     only = scenarios.pop() if len(scenarios) == 1 else ""
-    flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w", f'-DHZ_EXPLORE="{only}"']
+    flags = ["-std=c++20", "-O1", "-fsanitize=thread", "-fno-access-control", "-fno-exceptions", "-w", f'-DHZ_EXPLORE="{only}"', "-include", str(HERE / "threads.hpp")]
     include = [f"-I{folder}", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{HERE}"]
     scenario = folder / "scenario.o"
     for command in ([*compiler, *flags, *include, "-c", str(HERE / group["source"]), "-o", str(scenario)],
