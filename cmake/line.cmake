@@ -143,6 +143,7 @@ function(hz_add_shared target)
   endif()
   target_link_options(${target} PRIVATE
     -nodefaultlibs -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,-Bsymbolic-functions
+    "-Wl,--dynamic-list=${HZ_SOURCE_DIR}/export/replaceable.list"  # but for these
     "-Wl,--version-script=${HZ_EXPORTS_MAP}")
   target_link_libraries(${target} PRIVATE -Wl,--as-needed -lc -lgcc)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${HZ_EXPORTS_MAP}")

@@ -108,4 +108,13 @@ void* new_after_failure_nothrow(Allocate allocate, std::size_t size, std::size_t
   return nullptr;
 }
 
+void* try_new(Allocate allocate, std::size_t size, std::size_t alignment, const void* caller) noexcept {
+  if (!can_catch()) return nothrow_of_runtime(size, alignment, caller);
+  try {
+    return allocate(size, alignment);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 }  // namespace hz

@@ -20,4 +20,7 @@ void* new_after_failure(Allocate allocate, std::size_t size, std::size_t alignme
 void* new_after_failure_nothrow(Allocate allocate, std::size_t size, std::size_t alignment,
                                 const void* caller) noexcept;
 
+// Returns what `allocate`, an operator new of the program, returns, or nullptr if it throws.
+void* try_new(Allocate allocate, std::size_t size, std::size_t alignment, const void* caller) noexcept;
+
 }  // namespace hz

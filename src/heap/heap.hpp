@@ -58,6 +58,13 @@ struct Heap {
     if (HZ_UNLIKELY(last >= kMostAtHand - kSeal)) return nullptr;
     return popped(classes.of((last + kSeal) / kMinAlign), size);
   }
+  // The same for sizes of up to `most`, which is at most kMostTried.
+  static constexpr std::size_t kMostTried = kMostAtHand - kSeal;
+  HZ_INLINE static void* at_hand_up_to(std::size_t most, std::size_t size) {
+    const std::size_t last = size - 1;
+    if (HZ_UNLIKELY(last >= most)) return nullptr;
+    return popped(classes.of((last + kSeal) / kMinAlign), size);
+  }
   // The same for an alignment, a power of two, when the class of that size keeps it: of types always, because
   // their size is a multiple of their alignment.
   HZ_INLINE static void* at_hand(std::size_t size, std::size_t alignment) {
@@ -85,13 +92,33 @@ struct Heap {
   static constexpr bool kExact = false, kAfterRealloc = true;
 
   HZ_INLINE static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
+    free_sized_up_to([] { return kMostSized; }, block, size, alignment,
+                     [=] { free_judged(block, size, alignment, shrunk); });
+  }
+  // Without realloc, and judged from the first.
+  static void free_exact(void* block, std::size_t size, std::size_t alignment) {
+    free_judged(block, size, alignment, kExact);
+  }
+  // Frees a block of up to `most()` bytes, which is at most kMostSized; leaves whatever is not plainly right
+  // to `otherwise`.
+  static constexpr std::size_t kMostSized = kTableMax;
+  template <class Most, class Otherwise>
+  HZ_INLINE static void free_sized_up_to(Most most, void* block, std::size_t size, std::size_t /*alignment*/,
+                                         Otherwise otherwise) {
     const Tag tag = Route::find(S::global.route, address(block));
     Thread& t = S::fast();
     const Tag local = Route::local_bin(tag, t.route);
     const std::size_t last = size - 1;
-    if (HZ_UNLIKELY(last >= kTableMax || !is_size(local, block, last)))
-      return free_judged(block, size, alignment, shrunk);
-    free_own(t, static_cast<Bin>(local), block);
+    // A guard with seals compares the size when it reads the seal, which it does but once.
+    if constexpr (kSealed) {
+      if (HZ_UNLIKELY(last >= most() || local > kLastBin) ||
+          HZ_UNLIKELY(!Guard::may_free(t.guard, block, static_cast<Bin>(local), size)))
+        return otherwise();
+      take_in(t, static_cast<Bin>(local), block);
+    } else {
+      if (HZ_UNLIKELY(last >= most() || !is_bin(local, classes.of(last / kMinAlign)))) return otherwise();
+      free_own(t, static_cast<Bin>(local), block);
+    }
   }
 
   HZ_INLINE static void* calloc(std::size_t count, std::size_t size) {
@@ -407,12 +434,6 @@ struct Heap {
   HZ_INLINE static void free_own(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return free_slow(block);
     take_in(t, bin, block);
-  }
-  // Whether a block of `last` + 1 bytes is what lies in a slot of which local_bin says that.
-  HZ_INLINE static bool is_size(Tag local, [[maybe_unused]] const void* block, std::size_t last) {
-    if constexpr (kSealed)
-      return local <= kLastBin && Guard::has_bytes(block, static_cast<Bin>(local), last + 1);
-    return is_bin(local, classes.of(last / kMinAlign));
   }
   // Whether that is what local_bin says of a slot of this thread's. A compare of bytes takes its operand from
   // memory.

@@ -132,6 +132,12 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     return HZ_LIKELY(is_start(slot, bin)) && HZ_LIKELY(is_sealed(slot, bin)) &&
            HZ_LIKELY(Bytes::change(slot, bin, kLive, kFree));
   }
+  // The same of a block of `size` bytes.
+  HZ_INLINE static bool may_free(const PerThread&, const void* slot, Bin bin, std::size_t size) {
+    return HZ_LIKELY(is_start(slot, bin)) &&
+           HZ_LIKELY(is_sealed(slot, bin, [size](std::size_t bytes) { return HZ_LIKELY(bytes == size); })) &&
+           HZ_LIKELY(Bytes::change(slot, bin, kLive, kFree));
+  }
   HZ_INLINE static void on_free(const PerThread&, void* slot, Bin bin) {
     Zeroes::write(address(slot), end_of(slot, bin));
   }
@@ -139,10 +145,6 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   static void on_free_much(void* slot, Bin bin) {
     const std::uintptr_t end = end_of(slot, bin);
     Zeroes::write_much(address(slot), reach(slot, end, bytes(slot, bin)));
-  }
-  // Whether the block that begins there has so many bytes; may_free says whether there is one.
-  HZ_INLINE static bool has_bytes(const void* slot, Bin bin, std::size_t size) {
-    return HZ_LIKELY(is_start(slot, bin)) && HZ_LIKELY(bytes(slot, bin) == size);
   }
   // Nobody is a stranger where threads have one owner.
   HZ_INLINE static void* claim(const PerThread& thread, void* slot, Bin bin) {
@@ -295,9 +297,14 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
   }
 
   HZ_INLINE static bool is_sealed(const void* slot, Bin bin) {
+    return is_sealed(slot, bin, [](std::size_t) { return true; });
+  }
+  // And the block's bytes are what they should be.
+  HZ_INLINE static bool is_sealed(const void* slot, Bin bin, auto is_size) {
     const std::uintptr_t end = end_of(slot, bin);
     const std::uint64_t word = seal_at(end) ^ key_of(end), between = static_cast<std::uint16_t>(word);
     return HZ_LIKELY(is_twice(word)) && HZ_LIKELY(between <= end - address(slot)) &&
+           is_size(end - address(slot) - between) &&
            HZ_LIKELY(is_fenced(end - between, end, end - address(slot))) && HZ_LIKELY(is_sealed_below(slot));
   }
   // The same of the block itself, no byte of which is read: its threads may be writing to it.

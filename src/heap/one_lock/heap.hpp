@@ -93,23 +93,40 @@ struct Heap {
   // There is nothing to be had without the lock.
   static void* at_hand(std::size_t) { return nullptr; }
   static void* at_hand(std::size_t, std::size_t) { return nullptr; }
+  static constexpr std::size_t kMostTried = SIZE_MAX, kMostSized = SIZE_MAX;
+  static void* at_hand_up_to(std::size_t, std::size_t) { return nullptr; }
 
   // --- free
 
   static void free(void* block) {
-    if (block != nullptr) release(block, [](const Route&) { return true; });
+    if (block != nullptr) release(block, [](const Route&) {});
   }
   // The caller says how large the block was asked to be; whether it may be smaller than that, because realloc
   // leaves a block in place down to half.
   static constexpr bool kExact = false, kAfterRealloc = true;
 
-  static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
+  HZ_SLOW static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (block == nullptr) return;
-    release(block, [&](const Route& r) {
-      if (r.bin == kHugeBin)
-        return size <= r.bytes && (r.bytes - size <= kGranule || (shrunk && size >= r.bytes / 2));
-      const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
-      return asked <= r.bin && (asked == r.bin || (shrunk && size >= r.bytes / 2));
+    release(block, [=](Route& r) {
+      if (!fits(r, size, alignment, shrunk)) r.why = Fault::kSizeMismatch;
+    });
+  }
+  static void free_exact(void* block, std::size_t size, std::size_t alignment) {
+    free_sized(block, size, alignment, kExact);
+  }
+  // `otherwise` where `most()` is 0: the caller asks first. Two classes are at least kMinAlign bytes
+  // apart, and at least a sixteenth.
+  template <class Most, class Otherwise>
+  static void free_sized_up_to(Most most, void* block, std::size_t size, std::size_t alignment,
+                               Otherwise otherwise) {
+    if (HZ_UNLIKELY(most() == 0)) return otherwise();
+    if (block == nullptr) return;
+    release(block, [=](Route& r) {
+      const std::size_t unused = r.bytes - size;
+      const bool same_class = (unused < kMinAlign || unused < r.bytes / 16) &&
+                              (alignment <= kMinAlign || (r.bytes & (alignment - 1)) == 0);
+      if (!same_class && !fits(r, size, alignment, kExact)) r.why = Fault::kSizeMismatch;
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // reads r again: no register is saved for it
     });
   }
 
@@ -201,15 +218,22 @@ struct Heap {
     return block != nullptr ? block : no_memory();
   }
 
-  // `fits` says whether the block is as large as its owner believes.
-  template <class Fits>
-  static void release(void* block, Fits fits) {
+  // Returns true if a block that was asked for with that size lies in such a slot, or in such a run.
+  HZ_SLOW static bool fits(const Route& r, std::size_t size, std::size_t alignment, bool shrunk) {
+    if (r.bin == kHugeBin)
+      return size <= r.bytes && (r.bytes - size <= kGranule || (shrunk && size >= r.bytes / 2));
+    const Bin asked = alignment > kMinAlign ? aligned_bin(size == 0 ? 1 : size, alignment) : bin_for(size);
+    return asked <= r.bin && (asked == r.bin || (shrunk && size >= r.bytes / 2));
+  }
+  // `judge` says in r.why if the block is not as large as its owner believes.
+  template <class Judge>
+  HZ_INLINE static void release(void* block, Judge judge) {
     Route r;
     {
       Hold hold;
       r = Regions::route(block);
       if (r.answer == Answer::kValid) {
-        if (!fits(r)) r.why = Fault::kSizeMismatch;
+        judge(r);
         counts.freed(r.bin, r.bytes);
         r.bin == kHugeBin ? Regions::put_huge(hold, block) : Regions::put(r);
         if (HZ_UNLIKELY(Regions::dirty_bytes + Regions::empty_spans * kGranule > most_dirty())) {
