@@ -171,10 +171,12 @@ struct Heap {
     return slot != nullptr ? slot : crossed(bin, size, alignment, __builtin_return_address(0));
   }
 
-  // For who has `block`: in the same heap. `alignment` is a power of two.
+  // Allocates in the heap of `block`, for the thread that has it. `alignment` is a power of two.
   static void* aligned_beside(const void* block, std::size_t alignment, std::size_t size) {
-    const std::uint32_t holder = F::holder_of(block);
-    return HZ_LIKELY(holder == 0) ? aligned(alignment, size) : F::allocate_in(holder, alignment, size);
+    void* beside = nullptr;
+    if (HZ_UNLIKELY(F::holder_of(block) != 0) && F::allocate_beside(block, alignment, size, beside))
+      return beside;
+    return aligned(alignment, size);
   }
 
   // Null is no block yet, and a size of 0 ends one.

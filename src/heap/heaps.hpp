@@ -112,14 +112,18 @@ struct Heaps {
     if (bin == kHeapBin) return HeapChunk::around(block)->holder.peek();
     return bin == kHugeBin ? Source::holder(S::global.source, address(block)) : 0;
   }
-  // Another one for who has this one, for nobody else.
-  static void* allocate_in(std::uint32_t number, std::size_t alignment, std::size_t size) {
+  // Allocates in the heap of `block`, for the thread that has it. False: its heap has been deleted meanwhile,
+  // and the block is the process's. A heap is asked again under its lock: its row may have the next one.
+  static bool allocate_beside(const void* block, std::size_t alignment, std::size_t size, void*& beside) {
     const Telling telling;
+    const std::uint32_t number = holder_of(block);
+    if (number == 0) return false;
     HeapRow& row = *table().find(number);
     const Inside inside(row);
-    if (HZ_UNLIKELY(row.handle.peek() == 0)) return nullptr;
+    if (HZ_UNLIKELY(holder_of(block) != number)) return false;
     bool zeroed = false;
-    return take(row, number, alignment, size, zeroed);
+    beside = take(row, number, alignment, size, zeroed);
+    return true;
   }
 
   // --- of an address whose tag is kHeapBin
