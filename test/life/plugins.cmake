@@ -43,7 +43,7 @@ if(HZ_GLIBC)
     set_tests_properties(life.${line}.library.tail_call PROPERTIES LABELS life)
   endforeach()
   add_library(hz-calling-dlopen SHARED ${PROJECT_SOURCE_DIR}/src/export/dlopen.cpp)
-  target_include_directories(hz-calling-dlopen PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(hz-calling-dlopen PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(hz-calling-dlopen PRIVATE HZ_LINE=Hakozuna "HZ_LINE_HEADER=\"line/hakozuna.hpp\"")
   target_compile_options(hz-calling-dlopen PRIVATE -fno-optimize-sibling-calls -fno-exceptions)
   add_test(NAME life.tail_call.fault-is-found
