@@ -215,7 +215,7 @@ struct Heap {
     if (tag == 0) {
       GuardedPool::shrink(block, size);
     } else if (!kSealed || bin == kHeapBin) {
-      FaultReport::has_kept.store(true, std::memory_order_relaxed);
+      FaultReport::keep(block);
     } else if (!has_resealed(block, size)) {
       Entered here;
       H::shrink_fenced(here.thread(), block, size);

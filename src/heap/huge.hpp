@@ -108,7 +108,7 @@ struct Huge {
     const std::size_t old_bytes = run_bytes(block);
     void* to = moved(t, block, old_bytes, size);
     if (to != nullptr || bytes_for(size) >= old_bytes) return to;
-    FaultReport::has_kept.store(true, std::memory_order_relaxed);
+    FaultReport::keep(block);
     return block;  // larger than it has to be
   }
   // The same with fences, of a block that grows.
@@ -138,8 +138,9 @@ struct Huge {
   static bool resize_in_place(Thread& t, void* block, std::size_t size) {
     if (Fence::kStand || size > kMaxBytes - kGranule) return false;  // fences stay where they are
     const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
-    if (bytes < old_bytes)
-      os::purge(at(block, bytes), old_bytes - bytes);  // who shrinks a block is done with them
+    // A run in pieces is mapped anew by the source, which may refuse: then the block keeps its bytes.
+    if (bytes < old_bytes && !Source::in_pieces(S::global.source, address(block)))
+      os::purge(at(block, bytes), old_bytes - bytes);
     if (!Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) return false;
     end_sample(block);
     if (bytes > old_bytes) {

@@ -52,7 +52,7 @@ struct Revocation {
     auto* const local = t.local.peek();
     if (local == nullptr || t.revoked.peek() || !is_there(t, *local)) return false;
     S::show(*local, S::empty);
-    if (!os::barrier_on_all_threads()) return S::show(t, true), false;
+    if (!os::barrier_on_all_threads()) return S::show(t, !t.hidden), false;
     Line::Retain::enter(S::global.retain, t.retain, 1);
     const bool deferring = t.deferring.peek_first();
     take_lists(t);
@@ -89,7 +89,7 @@ struct Revocation {
       lists[bin] = Front::detach(t.front, bin);
       if (quota != nullptr) lists_of_quota[bin] = Front::detach(quota->front, bin);
     }
-    os::barrier_on_all_threads();
+    HeapRow::all_have_seen();
     for (Bin bin = 1; bin < kBins; ++bin) {
       if (lists[bin] != nullptr) put_back_detached(t, t.front, bin, lists[bin]);
       take_spare(t, bin);

@@ -55,6 +55,15 @@ TEST_F(FailFastTest, ASizeMismatchIsNeverFatal) {
   EXPECT_EQ(Line("E05 size-mismatch", "32"), Reported(Fault::kSizeMismatch, 2));
 }
 
+TEST_F(FailFastTest, ABlockThatReallocCouldNotMoveSilencesNoOther) {
+  int kept = 0;
+  hz::FaultReport::keep(&kept);
+  Capture capture;
+  FailFast::report(Fault::kSizeMismatch, &kept, 2, "some-line");
+  EXPECT_EQ("", capture.Text());
+  EXPECT_EQ(Line("E05 size-mismatch", "32"), Reported(Fault::kSizeMismatch, 2));
+}
+
 TEST_F(FailFastTest, TheMarkIsOddAndOneForAllThreads) {
   FailFast::PerThread here;
   FailFast::PerThread there;

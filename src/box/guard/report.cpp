@@ -25,6 +25,16 @@ const char* name(Fault fault) {
   return "E00 none";
 }
 
+constexpr unsigned kMostKept = 16;
+constinit std::atomic<std::uintptr_t> kept[kMostKept];
+constinit std::atomic<bool> more_kept{false};
+
+bool is_kept(std::uintptr_t at) {
+  bool found = more_kept.load(std::memory_order_relaxed);
+  for (const std::atomic<std::uintptr_t>& one : kept) found |= one.load(std::memory_order_relaxed) == at;
+  return found;
+}
+
 // A function of its own: a message takes 700 bytes of the stack.
 HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line, bool fatal) {
   os::Message message;
@@ -43,6 +53,16 @@ HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line, b
 }
 }  // namespace
 
+HZ_COLD void FaultReport::keep(const void* block) {
+  const std::uintptr_t at = address(block);
+  for (std::atomic<std::uintptr_t>& one : kept) {
+    std::uintptr_t before = one.load(std::memory_order_relaxed);
+    if (before == 0 && one.compare_exchange_strong(before, at, std::memory_order_relaxed)) return;
+    if (before == at) return;
+  }
+  more_kept.store(true, std::memory_order_relaxed);
+}
+
 HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code,
                                bool fatal) {
   os::probe::fault(static_cast<unsigned>(fault), address(at));
@@ -53,7 +73,7 @@ HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char*
 }
 
 HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line, bool strict) {
-  if (fault == Fault::kSizeMismatch && has_kept.load(std::memory_order_relaxed)) return;
+  if (fault == Fault::kSizeMismatch && is_kept(address(at))) return;
   const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
   tell(fault, at, bin, line, 0, fatal);
   if (fatal) os::abort_process();

@@ -21,9 +21,10 @@ struct FaultReport {
     return fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
   }
 
-  // Whether realloc has left a block where it was, for want of memory, that should have become less than half
-  // of it: from then on sizes say nothing, and no mismatch is told (free_sized of what realloc returned).
-  static inline constinit std::atomic<bool> has_kept{false};
+  // Notes that realloc left `block` where it was, for want of memory, although less than half of it was asked
+  // for. No size mismatch is reported at its address from then on; nor anywhere, after more than 16 such
+  // blocks.
+  static void keep(const void* block);
 
   // A report has gone out that the program does not survive, unless its handler of SIGABRT leaves by a jump.
   static bool is_ending() { return ending.load(std::memory_order_relaxed); }

@@ -151,7 +151,7 @@ struct Heap {
   static constexpr bool kSealed = false;
   // A block that becomes smaller where it is, for want of memory.
   static void* kept(void* block, std::size_t) {
-    FaultReport::has_kept.store(true, std::memory_order_relaxed);
+    FaultReport::keep(block);
     return block;
   }
   // No block has no byte here.

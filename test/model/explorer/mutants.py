@@ -194,9 +194,9 @@ mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
 # --- revocation
 REVOKE, LINKED, ARRAYS = "heap/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
 mutant("revoke-without-first-barrier", REVOKE, "revoke",
-       ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
+       ("    if (!os::barrier_on_all_threads()) return S::show(t, !t.hidden), false;\n", ""))
 mutant("revoke-without-second-barrier", REVOKE, "revoke",
-       ("    os::barrier_on_all_threads();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
+       ("    HeapRow::all_have_seen();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
         "    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists"))
 mutant("revoke-not-hidden", REVOKE, "revoke", ("    S::show(*local, S::empty);\n", ""))
 mutant("revoke-without-lock", REVOKE, "revoke", ("if (!hold.held || !t.hooked.peek())", "if (!t.hooked.peek())"))
