@@ -400,6 +400,7 @@ void run_once(const Scenario& s) {
   trace.clear();
   std::memset(arena, 0, used);
   used = reserved = 0;
+  drawn = kDrawn;
   steps = all_accesses = preemptions = old_reads = 0;
   at = 0;
   running = kNobody;
@@ -707,7 +708,7 @@ bool forbid(void* at, std::size_t bytes) {
   others_may_run();
   return unmap(at, bytes);
 }
-std::uint64_t random_word() { return 0x9E3779B97F4A7C15U; }
+std::uint64_t random_word() { return drawn; }
 void random_bytes(void* out, std::size_t bytes) {
   Random random(random_word());  // the same in each execution
   for (std::size_t i = 0; i < bytes; ++i)

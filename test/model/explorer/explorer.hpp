@@ -53,6 +53,9 @@ unsigned self();
 bool is_running();
 // A step of the scenario itself: others may run here, as if it had come to a word.
 void others_may_run();
+// What os::random_word() answers: at the begin of each execution the same.
+inline constexpr std::uint64_t kDrawn = 0x9E3779B97F4A7C15U;
+inline std::uint64_t drawn = kDrawn;
 // From here on the calling thread may end before any of its steps, as one that a fork left behind.
 void may_be_cut_off();
 // In this execution no barrier on all threads is to be had.

@@ -14,11 +14,8 @@ using hz::Fault;
 constexpr hz::Bin kBin = 3;
 constexpr std::size_t kBytes = 48;
 
-// What a block of few bytes lies at: 0, its page's start, or 1, the end.
-hz::Random at_end(unsigned wanted) {
-  for (std::uint64_t seed = 1;; ++seed)
-    if (hz::Random(seed).below(2) == wanted) return hz::Random(seed);
-}
+// Where on its page a block of few bytes lies.
+constexpr std::uint64_t kAtStart = 0, kAtEnd = 1;
 
 // `free` places are left, besides those of blocks that are taken before the threads begin.
 void begin(unsigned free) {
@@ -71,12 +68,12 @@ const Scenario twice("guarded.twice", [](Execution& e) {
 // The place of who freed it is another's at once: neither harms that one's block, and the late one is told.
 const Scenario again("guarded.again", [](Execution& e) {
   begin(1);
-  hz::chance = at_end(0);
+  drawn = kAtStart;
   void* const block = take();
   auto& frees = e.make<Frees>();
   for (unsigned i = 0; i < 2; ++i) e.thread([&frees, block, i] { frees.found[i] = release(block); });
   e.thread([&frees, block] {
-    hz::chance = at_end(1);
+    drawn = kAtEnd;
     void* const mine = take(2 * kBytes);
     expect(mine != block, "two blocks have an address");
     if (mine != nullptr) expect(Pool::size_of(mine) == 2 * kBytes, "half a block");
@@ -108,7 +105,7 @@ const Scenario taken_once("guarded.take", [](Execution& e) {
 // Who asks about an address that it was not given sees a block as it is, or none.
 const Scenario asked("guarded.asked", [](Execution& e) {
   begin(1);
-  hz::chance = at_end(0);
+  drawn = kAtStart;
   e.thread([] { expect(take() != nullptr, "there is a place"); });
   e.thread([] {
     const void* const at = hz::pointer(hz::page_of(hz::places[0]));

@@ -127,6 +127,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     Nothing pool;
     HeapTable heaps;
   };
+  enum class ExitKey : std::uint8_t { kNotAsked, kAsked, kThere };
   struct Global {
     Nothing route, retain;
     typename Source::Global source;
@@ -137,7 +138,8 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     std::atomic<unsigned> thread_count{0}, trim_cursor{0}, discarding{0};
     std::atomic<bool> counting{false}, fork_hooked{true}, aided{false};
     unsigned exit_key = 0, spares = 0;
-    bool has_exit_key = true, forked = false;
+    std::atomic<ExitKey> has_exit_key{ExitKey::kThere};
+    bool forked = false;
     std::atomic<std::atomic<std::uint32_t>*> process{nullptr};
     std::atomic<std::uint32_t> purger{0};
   };
