@@ -714,6 +714,7 @@ void random_bytes(void* out, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i)
     static_cast<unsigned char*>(out)[i] = static_cast<unsigned char>(random.next());
 }
+bool create_exit_hook(void (*)(void*), unsigned*) { return true; }
 void renew_random() {}
 bool is_mapped(void* at, std::size_t) {
   for (const auto& [begin, end] : unmapped)
