@@ -73,7 +73,9 @@ void begin(std::size_t hard) {
   Regions::huge_live = Regions::huge_bytes = Regions::huge_blocks = Regions::regions = 0;
   Regions::purges = Regions::purged_bytes = Regions::begun = Regions::ended = 0;
   Regions::at_work = Regions::leaving = 0;
-  Regions::below_last = 0;
+  // None is the process's first region, which is mapped in part and stays.
+  Regions::in_part = nullptr;
+  Regions::below_last = hz::one_lock::kRegion;
   for (auto*& leaf : Regions::leaves) leaf = nullptr;
   ::new (&Regions::with_dirty) hz::one_lock::Link;
   ::new (&Regions::with_clean) hz::one_lock::Link;
