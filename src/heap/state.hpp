@@ -265,7 +265,7 @@ struct State {
   static inline constinit std::atomic<std::uint32_t> always{kThisProcess};
   static constexpr std::uint32_t kNoPurger = 0, kPurgerRuns = 1, kPurgerSleeps = 2;
 
-  static constexpr unsigned kMostNoted = 3;
+  static constexpr unsigned kMostNoted = 2;
 
   struct Local {
     std::atomic<Thread*> fast{&empty};  // written by others, too, as is the next
