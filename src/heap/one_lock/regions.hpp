@@ -342,9 +342,12 @@ struct Regions {
   }
   static void end_fork(void (*end_of_streams)()) {
     const bool streams = has_streams;
-    lock.unlock();
-    if (streams) end_of_streams();
+    // Before the C library is called: a library that wraps its function may allocate, and that needs the lock.
+    mine().inside = true;
     mine().fork = Fork::kNone;
+    lock.unlock();
+    mine().inside = false;
+    if (streams) end_of_streams();
   }
   static inline constinit bool has_streams = false;  // of who forks, who has the lock
 
