@@ -90,9 +90,7 @@ TEST(Environment, ValuesThatAreUnderstoodAreSilent) {
 TEST(Environment, UnknownVariablesAreNamed) {
   ChildResult result = RunClean({{"HZ_RETIAN", "200"}});
   EXPECT_EQ(0, result.exit_code);
-  EXPECT_EQ(0u, result.err.find("hz: warning: HZ_RETIAN=200 not understood; accepted: ")) << result.err;
-  EXPECT_NE(std::string::npos, result.err.find(" HZ_RETAIN ")) << result.err;
-  EXPECT_TRUE(IsOneLine(result.err)) << result.err;
+  EXPECT_EQ("hz: warning: HZ_RETIAN not understood; did you mean HZ_RETAIN?\n", result.err);
   result = RunClean({{"HZ_BUILD_DIR", "x"}, {"HZ_LAB_LINES", "x"}, {"HZ_TEST_ANYTHING", "x"}});
   EXPECT_EQ("", result.err) << "what the launcher, the lab and the tests tell each other";
 }
