@@ -29,8 +29,6 @@ extern "C" __attribute__((weak)) const char runtime_personality[] __asm__("__gxx
 namespace hz {
 namespace {
 
-constexpr bool kAnywhere = true;
-
 // The runtime of the image that calls, or else the one that the loader bound us to, or else any.
 template <class F>
 F* of_runtime(F* bound, const char* name, const void* caller) {

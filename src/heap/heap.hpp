@@ -218,7 +218,9 @@ struct Heap {
       FaultReport::keep(block);
     } else if (!has_resealed(block, size)) {
       Entered here;
+      const std::size_t before = H::run_bytes(block);
       H::shrink_fenced(here.thread(), block, size);
+      count_bytes(here.thread(), before, H::run_bytes(block));
     }
     return block;
   }
@@ -369,6 +371,7 @@ struct Heap {
     void* to = nullptr;
     {
       Entered here;
+      if constexpr (kSealed) old_size = H::run_bytes(block);  // as it was counted
       to = H::resize(here.thread(), block, size);
       if (to == nullptr) return no_memory();
       sample = is_sample(here.thread(), to);

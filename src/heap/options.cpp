@@ -230,15 +230,19 @@ void read_list(Options& o, std::string_view list, const Origin& origin) {
   }
 }
 
-// Returns true if at most `most` letters of one are to be changed, dropped or added to make it the other.
-bool resembles(std::string_view one, std::string_view other, unsigned most) {
+// Returns true if at most kMost letters of one are to be changed, dropped or added to make it the other.
+template <unsigned kMost>
+bool resembles(std::string_view one, std::string_view other) {
   while (!one.empty() && !other.empty() && one[0] == other[0]) one.remove_prefix(1), other.remove_prefix(1);
-  if (one.empty() || other.empty()) return one.size() + other.size() <= most;
-  if (most == 0) return false;
-  std::string_view rest = one, others = other;  // substr() throws
-  rest.remove_prefix(1), others.remove_prefix(1);
-  return resembles(rest, others, most - 1) || resembles(rest, other, most - 1) ||
-         resembles(one, others, most - 1);
+  if (one.empty() || other.empty()) return one.size() + other.size() <= kMost;
+  if constexpr (kMost == 0) {
+    return false;
+  } else {
+    std::string_view rest = one, others = other;  // substr() throws
+    rest.remove_prefix(1), others.remove_prefix(1);
+    return resembles<kMost - 1>(rest, others) || resembles<kMost - 1>(rest, other) ||
+           resembles<kMost - 1>(one, others);
+  }
 }
 
 // Warns of a variable that is none of ours, if it resembles one.
@@ -246,10 +250,10 @@ void check_name(const Origin& origin) {
   std::string_view rest = origin.entry;
   const std::string_view name = cut(rest, '=');
   if (!begins_with(name, kPrefix)) return;
-  const char* meant = resembles(name, kList, kMostMistyped) ? kList : nullptr;
+  const char* meant = resembles<kMostMistyped>(name, kList) ? kList : nullptr;
   for (const Options::Knob& knob : Options::kKnobs) {
     if (name == knob.variable) return;
-    if (meant == nullptr && resembles(name, knob.variable, kMostMistyped)) meant = knob.variable;
+    if (meant == nullptr && resembles<kMostMistyped>(name, knob.variable)) meant = knob.variable;
   }
   if (meant != nullptr && name != kList && !origin.is_reported()) warn_of_variable(name, meant);
 }

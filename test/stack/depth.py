@@ -29,7 +29,7 @@ REPORTS = r"hz::FaultReport::"
 # stack, for which nobody is asked but who wants a heap profile (doc/observe.md says what that needs).
 OUTSIDE = r"hz::call_new_handler|hz::try_new_handler|__throw_bad_alloc|abort|backtrace|_Unwind_Backtrace"
 # Calls of a pointer to a function, and what that takes at most.
-POINTERS = {r"hz::Options::": 256, r"hz::Arena::": 256}
+POINTERS = {r"hz::Options::": 256, r"hz::Arena::": 256, r"hz::os::call::(getcpu|clock_gettime)\(": 256}
 # The same, of one that is ours; where there is none (hz7) it is never set.
 POINTS_TO = {r"hz::FaultReport::tell\(": r"hz::\(anonymous namespace\)::explain\(.*\)"}
 
