@@ -39,37 +39,35 @@ bool is_of_the_system(const char* path) {
   return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
 }
 
-long open_without_waiting(const char* path, int flags, unsigned links);
-
-// Opens what the link at `path` leads to, unless another user made it. `links`: how many more may follow.
-HZ_SLOW long follow(const char* path, int flags, unsigned links) {
-  struct stat link;
-  if (links == 0 || call::lstat(path, &link) != 0) return -1;
-  if (link.st_uid != 0 && link.st_uid != static_cast<uid_t>(call::geteuid())) return -1;
-  if (is_of_the_system(path)) return call::open(path, flags & ~O_NOFOLLOW, kMode);
+// Opens a file, and what a link leads to, unless another user made that.
+HZ_SLOW long open_without_waiting(const char* path, int flags) {
   char target[kLongestTarget];
-  const char* const name = strrchr(path, '/');
-  const std::size_t folder = name == nullptr ? 0 : static_cast<std::size_t>(name + 1 - path);
-  if (folder >= sizeof target) return -1;
-  const long length = call::readlink(path, target, sizeof target);
-  if (length <= 0 || static_cast<std::size_t>(length) >= sizeof target) return -1;
-  target[length] = 0;
-  if (!is_absolute(target)) {
-    if (folder + static_cast<std::size_t>(length) >= sizeof target) return -1;
-    memmove(target + folder, target, static_cast<std::size_t>(length) + 1);
-    memcpy(target, path, folder);
+  for (unsigned links = 0;; ++links) {
+    const long file = call::open(path, flags | O_NOFOLLOW, kMode);
+    if (file != -ELOOP) return file;
+    struct stat link;
+    if (links == kMostLinks || call::lstat(path, &link) != 0) return -1;
+    if (link.st_uid != 0 && link.st_uid != static_cast<uid_t>(call::geteuid())) return -1;
+    if (is_of_the_system(path)) return call::open(path, flags & ~O_NOFOLLOW, kMode);
+    const char* const name = strrchr(path, '/');
+    const std::size_t folder = name == nullptr ? 0 : static_cast<std::size_t>(name + 1 - path);
+    if (folder >= sizeof target) return -1;
+    // The kernel has read the path before it writes, so both may lie here.
+    char* const text = target + folder;
+    const std::size_t room = sizeof target - folder;
+    if (path != target) memcpy(target, path, folder);
+    const long length = call::readlink(path, text, room);
+    if (length <= 0 || static_cast<std::size_t>(length) >= room) return -1;
+    text[length] = 0;
+    if (is_absolute(text)) memmove(target, text, static_cast<std::size_t>(length) + 1);
+    path = target;
   }
-  return open_without_waiting(target, flags, links - 1);
-}
-long open_without_waiting(const char* path, int flags, unsigned links) {
-  const long file = call::open(path, flags | O_NOFOLLOW, kMode);
-  return file == -ELOOP ? follow(path, flags, links) : file;
 }
 
 // Opens a file that the user named, which is none that waits: no folder, no block device. -1: it cannot be
 // had.
 long open_named(const char* path, int flags) {
-  const long file = open_without_waiting(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, kMostLinks);
+  const long file = open_without_waiting(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat found;
   if (file < 0) return -1;
   if (call::fstat(file, &found) == 0 &&
