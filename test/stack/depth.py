@@ -27,7 +27,7 @@ LEAST_ENTRIES = 40
 REPORTS = r"hz::FaultReport::"
 # Ends in the program's own code, or in the C++ runtime's: theirs is the stack that it takes. So does a walk along the
 # stack, for which nobody is asked but who wants a heap profile (doc/observe.md says what that needs).
-OUTSIDE = r"hz::call_new_handler|hz::try_new_handler|__throw_bad_alloc|abort|backtrace|_Unwind_Backtrace"
+OUTSIDE = r"hz::new_after_failure|hz::try_new|__throw_bad_alloc|abort|backtrace|_Unwind_Backtrace"
 # Calls of a pointer to a function, and what that takes at most.
 POINTERS = {r"hz::Options::": 256, r"hz::Arena::": 256, r"hz::os::call::(getcpu|clock_gettime)\(": 256}
 # The same, of one that is ours; where there is none (hz7) it is never set.
