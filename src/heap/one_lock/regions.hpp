@@ -342,7 +342,8 @@ struct Regions {
   }
   static void end_fork(void (*end_of_streams)()) {
     const bool streams = has_streams;
-    // Before the C library is called: a library that wraps its function may allocate, and that needs the lock.
+    // Before the C library is called: a library that wraps its function may allocate, and that needs the
+    // lock.
     mine().inside = true;
     mine().fork = Fork::kNone;
     lock.unlock();
