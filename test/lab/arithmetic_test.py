@@ -412,13 +412,13 @@ def huge(ir: Ir) -> None:
     given = z3.ULE(N, most)
     holds(z3.And(z3.UGE(held, N), held != 0, held & (GRANULE - 1) == 0, z3.ULT(held - N, GRANULE + 1)), given)
     function = next(f for f in ir.module("heap").functions if "4HugeI" in f and "8allocateE" in f)
-    arguments = [word(f"argument{i}") for i in range(6)]
-    arguments[1] = N
-    outcome = ir.run(function, *arguments[:5], word("may", 1), of="heap")
-    asked = [e for e in outcome.of("call") if "7acquireE" in e.name]
+    arguments = [word(f"argument{i}") for i in range(7)]
+    arguments[1], arguments[5] = N, word("may", 1)
+    outcome = ir.run(function, *arguments, of="heap")
+    asked = [e for e in outcome.of("call") if "13acquire_wholeE" in e.name]
     assert asked
     for event in asked:
-        granules = event.arguments[1]
+        granules = event.arguments[2]  # behind where the run is to be put, and the arena
         exact = z3.And(z3.UGE(granules << 16, N), z3.ULT(granules, 1 << 47))
         holds(z3.And(given, exact), event.when)
 

@@ -460,6 +460,8 @@ class Run:
             value = self.address(tokens, rounds)
             tokens.need(")")
             return value
+        if word.startswith("!"):  # metadata: no value depends on it
+            return z3.BitVecVal(0, bits)
         if word in ATTRIBUTES:
             raise ValueError(f"attribute {word}")
         if word in ("bitcast", "inttoptr", "ptrtoint"):
