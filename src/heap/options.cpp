@@ -196,23 +196,12 @@ HZ_COLD void warn_of_variable(std::string_view name, const char* meant) {
 
 // --- one after the other
 
-// Where a setting comes from: an entry "NAME=value" of the environment, and the entry that loaded the heap.
-struct Origin {
-  const char* entry;
-  const char* preload;  // nullptr: none did
-
-  // Returns true if the parent process runs with the same heap and has warned of the same entry.
-  bool is_reported() const {
-    return preload != nullptr && os::parent_was_given(preload) && os::parent_was_given(entry);
-  }
-};
-
-void apply(Options& o, const Options::Knob& knob, std::string_view value, const Origin& origin) {
-  if (!knob.set(o, value) && !origin.is_reported()) warn_of_value(knob, value);
+void apply(Options& o, const Options::Knob& knob, std::string_view value) {
+  if (!knob.set(o, value)) warn_of_value(knob, value);
 }
 
 // key:value,key:value
-void read_list(Options& o, std::string_view list, const Origin& origin) {
+void read_list(Options& o, std::string_view list) {
   while (!list.empty()) {
     const std::string_view item = cut(list, ',');
     std::string_view value = item;
@@ -223,8 +212,8 @@ void read_list(Options& o, std::string_view list, const Origin& origin) {
       if (key == knob.key) found = &knob;
     }
     if (found != nullptr) {
-      apply(o, *found, value, origin);
-    } else if (!item.empty() && !origin.is_reported()) {
+      apply(o, *found, value);
+    } else if (!item.empty()) {
       warn_of_key(key);
     }
   }
@@ -245,9 +234,10 @@ bool resembles(std::string_view one, std::string_view other) {
   }
 }
 
-// Warns of a variable that is none of ours, if it resembles one.
-void check_name(const Origin& origin) {
-  std::string_view rest = origin.entry;
+// Warns of a variable that is none of ours, if it resembles one: not again where the parent process was
+// started with it and with the entry that loaded the same heap, nullptr if none did.
+void check_name(const char* entry, const char* preload) {
+  std::string_view rest = entry;
   const std::string_view name = cut(rest, '=');
   if (!begins_with(name, kPrefix)) return;
   const char* meant = resembles<kMostMistyped>(name, kList) ? kList : nullptr;
@@ -255,12 +245,9 @@ void check_name(const Origin& origin) {
     if (name == knob.variable) return;
     if (meant == nullptr && resembles<kMostMistyped>(name, knob.variable)) meant = knob.variable;
   }
-  if (meant != nullptr && name != kList && !origin.is_reported()) warn_of_variable(name, meant);
-}
-
-// The entry whose value that is.
-const char* entry_of(const char* name, const char* value) {
-  return value == nullptr ? nullptr : value - std::string_view(name).size() - 1;
+  if (meant == nullptr || name == kList) return;
+  if (preload == nullptr || !os::parent_was_given(preload) || !os::parent_was_given(entry))
+    warn_of_variable(name, meant);
 }
 
 }  // namespace
@@ -268,18 +255,18 @@ const char* entry_of(const char* name, const char* value) {
 Options Options::read() {
   Options options;
   os::Environment environment;
-  const char* const preload = entry_of(os::kPreload, environment.value_of(os::kPreload));
-  if (const char* list = environment.value_of(kList))
-    read_list(options, list, {.entry = entry_of(kList, list), .preload = preload});
+  if (const char* list = environment.value_of(kList)) read_list(options, list);
   for (const Knob& knob : kKnobs) {
-    if (const char* value = environment.value_of(knob.variable))
-      apply(options, knob, value, {.entry = entry_of(knob.variable, value), .preload = preload});
+    if (const char* value = environment.value_of(knob.variable)) apply(options, knob, value);
   }
   if (options.stats_file_said && !options.stats_said) options.stats = StatsFormat::kText;
   if (options.heap_profile_file_said && !options.heap_profile_said) options.heap_profile = kInterval;
   if (options.heap_profile != 0) keep_heap_profile_file();
+  const char* preload = environment.value_of(os::kPreload);
+  if (preload != nullptr)
+    preload -= std::string_view(os::kPreload).size() + 1;  // from the value to its entry
   environment.rewind();
-  while (const char* entry = environment.next()) check_name({.entry = entry, .preload = preload});
+  while (const char* entry = environment.next()) check_name(entry, preload);
   return options;
 }
 
