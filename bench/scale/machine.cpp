@@ -2,8 +2,10 @@
 //
 // The machine that a program on simulated cores sees: preloaded into the guest, before the allocator. Each
 // thread runs on a processor of its own, of SCALE_CORES that there are; clocks show virtual time; waiting
-// with a timeout has none, since virtual time is a thousand times slower than that of the kernel. Tells the
-// plugin where malloc and free are, and writes to SCALE_MAP where each file lies and which one has malloc.
+// with a timeout has none, since virtual time is a thousand times slower than that of the kernel. Who asks
+// the kernel instead of the C library is answered by functions of the vDSO, which this library passes itself
+// off as. Tells the plugin where malloc and free are, and writes to SCALE_MAP where each file lies and which
+// one has malloc.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +99,21 @@ void write_map() {
   close(to);
 }
 
-__attribute__((constructor)) void begin() {
+extern "C" const ElfW(Ehdr) __ehdr_start;  // by the linker
+
+// In the place of an entry that the C library has read by now. Before other constructors: an allocator may
+// ask as soon as it is called.
+void pass_off_as_vdso(char** environment) {
+  while (*environment != nullptr) ++environment;
+  auto* entry = reinterpret_cast<ElfW(auxv_t)*>(environment + 1);
+  while (entry->a_type != AT_NULL && entry->a_type != AT_SYSINFO_EHDR && entry->a_type != AT_CLKTCK) ++entry;
+  if (entry->a_type == AT_NULL) abort();
+  *entry = {AT_SYSINFO_EHDR, {reinterpret_cast<std::uint64_t>(&__ehdr_start)}};
+}
+
+__attribute__((constructor)) void begin(int, char**, char** environment) {
+  environ = environment;  // the C library's own constructor comes later
+  pass_off_as_vdso(environment);
   write_map();
   void* const at = mmap(reinterpret_cast<void*>(Page::kAt), sizeof(Page), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -165,4 +181,7 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
   *time = {now / kBillion, now % kBillion};
   return 0;
 }
+
+int __vdso_getcpu(unsigned* core, unsigned* node, void*) noexcept { return getcpu(core, node); }
+int __vdso_clock_gettime(clockid_t clock, timespec* time) noexcept { return clock_gettime(clock, time); }
 }

@@ -138,14 +138,13 @@ void* vdso_function(std::uintptr_t base, const char* name) {
   if (base == 0) return nullptr;
   const auto& header = *static_cast<const ElfW(Ehdr)*>(pointer(base));
   const auto* const parts = static_cast<const ElfW(Phdr)*>(pointer(base + header.e_phoff));
-  std::uintptr_t bias = 0;
-  const ElfW(Dyn)* dynamic = nullptr;
+  std::uintptr_t bias = 0, dynamic = 0;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     if (parts[i].p_type == PT_LOAD && parts[i].p_offset == 0) bias = base - parts[i].p_vaddr;
-    if (parts[i].p_type == PT_DYNAMIC)
-      dynamic = static_cast<const ElfW(Dyn)*>(pointer(base + parts[i].p_offset));
+    if (parts[i].p_type == PT_DYNAMIC) dynamic = parts[i].p_vaddr;
   }
-  return dynamic == nullptr ? nullptr : Image(bias, dynamic).function(name);
+  if (dynamic == 0) return nullptr;
+  return Image(bias, static_cast<const ElfW(Dyn)*>(pointer(bias + dynamic))).function(name);
 }
 
 }  // namespace hz::os
