@@ -18,7 +18,7 @@ import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from hakozuna_lab import coverage as reach
+from hakozuna_lab import matrix
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.suites import SUITES
 
@@ -33,6 +34,7 @@ BUILDS = ROOT / "build"
 LOG = BUILDS / "hz.log"
 CORES = len(os.sched_getaffinity(0))
 SLOWEST = 10
+LONG_ENOUGH = 600  # seconds of a whole run whose parts are compared
 MOST_HOURS = 1000
 
 
@@ -42,189 +44,58 @@ def lines() -> list[str]:
 
 @dataclass(frozen=True)
 class Lane:
-    """One preset and what of the tests is built and run in it; nothing named means all."""
+    """One preset and how it is got ready; what of the tests it has is said by test/matrix.toml."""
 
     preset: str
-    folders: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
-    long_lines: tuple[str, ...] = ()  # for which what takes long (test/CMakeLists.txt says what) is run
-    brief_lines: tuple[str, ...] = ()  # of which what repeats itself does so as seldom as in `hz test`
-    without: str = ""  # tests left out, a regular expression
-    only: tuple[str, ...] = ()  # the lines that are built; none: all
     fuzz_seconds: int = 0  # for which libFuzzer looks for more than the corpora have, by each target; clang's alone
-    without_direct: bool = False  # nothing that runs by the direct API is built
-    without_boxes: bool = False  # of the contracts only those of whole lines
     emulates: str = ""  # the processor that it is built for, if not this one
     prepares: str = ""  # what the launcher gets ready before; it says what is in the way
     environment: tuple[tuple[str, str], ...] = ()
+    cells: tuple[matrix.Cell, ...] = ()
+    brief: tuple[str, ...] = ()  # lines of which what repeats itself does so as seldom as in `hz test`
+    leaves_out: Callable[[str], bool] | None = None  # tests that are built and not run
 
     def options(self) -> list[str]:
+        of_cells = {cell.line for cell in self.cells}
+        built = [line for number, line in enumerate(lines()) if line in of_cells or number == 0]
         return [
             "-DHZ_BUILD_TESTS=ON",
             "-DHZ_WERROR=ON",
-            f"-DHZ_TEST_FOLDERS={';'.join(self.folders)}",
-            f"-DHZ_TEST_LINES={';'.join(self.lines)}",
-            f"-DHZ_TEST_LONG_LINES={';'.join(self.long_lines)}",
-            f"-DHZ_TEST_BRIEF_LINES={';'.join(self.brief_lines)}",
-            f"-DHZ_LINES_ENABLED={';'.join(self.only)}",
+            f"-DHZ_TEST_CELLS={';'.join(map(str, self.cells))}",
+            f"-DHZ_TEST_BRIEF_LINES={';'.join(self.brief)}",
+            f"-DHZ_LINES_ENABLED={';'.join(built)}",
             f"-DHZ_FUZZ_SECONDS={self.fuzz_seconds}",
-            f"-DHZ_TEST_WITHOUT_DIRECT={'ON' if self.without_direct else 'OFF'}",
-            f"-DHZ_TEST_WITHOUT_BOXES={'ON' if self.without_boxes else 'OFF'}",
             f"-DHZ_JEMALLOC={'ON' if self.looks_at_jemalloc() else 'OFF'}",
         ]
 
     def looks_at_jemalloc(self) -> bool:
         """Its library takes five seconds of a processor to build, in vain where no test looks at it."""
-        return not self.folders or "jemalloc" in self.folders or "package" in self.folders
+        return any(cell.part in ("jemalloc", "package") for cell in self.cells)
 
 
-# With everything built and run in every lane this would take twice as long: what a lane leaves out does not depend on
-# what the lane changes. Every line runs all of its tests in one preset or another, and what is quick in most, but for
-# LONG_PROGRAMS and five more of the long ones, which hakozuna runs and hz7 in part; the whole matrix of returns, which
-# hakozuna runs (the others have one half or the other, and hz3 a sample); of lines that have their boxes from others,
-# the walk up the stack from each instruction, and three of the longest of static libraries; and SLOW_CHECKED. What the
-# direct API shows of whole processes, preload shows as well, and sanitizers watch it. A sample is a part of all. Lines
-# that have all but one of their boxes from others (hz3 and hz8) repeat less; secure, which has all but two, runs by
-# preload what is not long of stress and surface. AddressSanitizer is not asked whether
-# memory comes back: it keeps it.
-BRIEF = ("hz3-fast", "hz5")
-LONG_PROGRAMS = r"clang|cpython|g\+\+|gcc|gdb|go|java|node|rust"
-SHOWN_ELSEWHERE = r"|".join(
-    (
-        r"^stress\.[^.]+\.direct\.(ShortThreads|ForkStorm)",
-        r"^(surface\.secure\.preload\.GoodSizes|stress\.secure\.preload\.ShortThreads\.DoNotGrowTheProcess)$",
-        r"^stress\.(hz3|hz8)\.(direct\.Revocation/|preload\.ForkStorm)",
-        r"^fault\.[^.]+\.direct\.ShrinkingLimit",
-        r"^model\.[^.]+\.direct\.",
-        r"^returns\.hakozuna\.matrix\.(sample|half)$",
-        r"^returns\.(hz3-fast|hz[45678])\.matrix\.(sample|all)$",
-        r"^returns\.hz3\.matrix\.(half|all)$",
-        rf"^preload\.(hz3|hz6|hz8)\.({LONG_PROGRAMS}|git|perl|postgres|ruby|xz)$",
-        r"^preload\.(hz3|hz8)\.(lua|memcached|php|sqlite3|stress-ng)$",
-        r"^preload\.hz7\.(clang|cpython|g\+\+|go|java|node|rust|xz)$",
-        r"^surface\.hz[68]\.static\.(Aligned|FreeLast|Realloc)$",  # by preload of these, statically of others
-        r"^life\.(hz8|hz3-fast|hz5)\.preload\.Unwinding\.AtEveryInstruction$",
-    )
-)
-# One thread only, and hundreds of short processes.
-NOTHING_FOR_TSAN = r"^(death\..*\.(Handler|Short)|fault\..*\.failing_calls\..*)$"
-# Of a line that proves every free and one that does not; hundreds of short processes, too. Of the lines that have most
-# of their boxes from others, what those boxes promise, and the heap under pressure.
-ONCE_FOR_ASAN = r"^death\.hz[467]\.|^(death|life|stack|surface)\.(hz3-fast|hz5)\."
-# Of one line, for the threads in them are the same in all.
-ONCE_FOR_TSAN = r"^(death|returns)\.hz[4-8]\."
-# Compiles with every compiler that is there, whatever the preset.
-ANY_PRESET = r"^reject\."
-# On another processor, as much as there is time for. Left out: whole mappings that QEMU walks through page by page,
-# what one way of being served shows as well as another, and whatever is about memory, for QEMU's is not ours.
-SLOW_EMULATED = r"|".join(
-    (
-        r"^contract\.Source(Contract|Limit)<hz_test::ReservedArena>",
-        r"^contract\..*LineContract\.ManyShortThreads",
-        r"^death\.[^.]+\.(preload|direct\.(Short|Report))",
-        r"^surface\.[^.]+\.(static|preload\.Aligned)",
-        r"^stress\..*\.(old_kernel|preload)\.",
-        r"^stress\..*\.(Revocation|Exhaustion|ShortThreads|Container|ControlGroup)",
-    )
-)
-# By Wine, where processes and threads take long to begin: hundreds of them show no more than a few.
-SLOW_IN_WINE = r"|".join(
-    (
-        r"^contract\..*LineContract\.ManyShortThreads",
-        r"^contract\.SourceLimit",
-        r"^death\..*\.Handler$",
-    )
-)
-# With another C library, as much as there is time for: what it takes part in. What the direct API shows is left out,
-# and what another way of being served, another length of the same, or a program that fills all memory would show again.
-MUSL_TWICE = r"|".join(
-    (
-        r"^package\.(abi|consumer|install|reproducible|sbom|version)",
-        r"^life\.[^.]+\.pages_of_",
-        r"^life\..*(Mappings|HeldOwner|EveryThreadLeavesAfterAPause|BesideThePurger)",
-        r"^life\.hz7\..*(Restrictions|Statistics|RawFork)",
-        r"^surface\.[^.]+\.preload\..*Last$",
-        r"^surface\.[^.]+\.static\.[A-Za-z]+$",
-        r"^surface\.hz7\.",
-        r"^stack\.hz7\.(foreign|limit|classes)",
-        r"^stress\.[^.]+\.preload\.(ForkStorm|ControlGroup)",
-    )
-)
-# What a debugger sees at the probes, which stand in the same places whoever compiled them: of the line with boxes that
-# most people have, and of the one without.
-PROBED = r"^life\.hz(3|3-fast|4|5|6|8)\.preload\.probes$"
-# With invariants checked the longest: the smallest class by calloc, which malloc of the same line shows.
-SLOW_CHECKED = r"^stress\..*\.Revocation/InBinOf\.Calloc/0$"
-# Builds a project of its own, with ours in it; packages that are built from the sources, and what is no build's.
-ONCE = r"^package\.(parent\.|(conan|crate|deb|macos|man_pages|recipes|reproducible|wheel)$)"
 FULL = (
-    Lane(
-        "release",
-        long_lines=("hakozuna", "hz3", "hz6", "hz7", "hz8", "secure"),
-        brief_lines=("hz3", "hz8"),
-        without=SHOWN_ELSEWHERE,
-    ),
-    Lane(
-        "release-clang",
-        folders=("contract", "surface", "death", "fuzz", "golden", "hostile", "jemalloc", "life", "package", "returns"),
-        only=("hakozuna", "hz3-fast", "hz4", "hz5", "hz6", "hz7", "secure"),  # hz3 and hz8 have boxes of these
-        long_lines=("hz4", "hz3-fast", "hz5"),
-        brief_lines=BRIEF,
-        without=rf"{SHOWN_ELSEWHERE}|{ONCE}|{PROBED}|^jemalloc\.(jemalloc|redis)",
-        fuzz_seconds=30,
-        without_boxes=True,  # nor unit: they bring their own copy of what they test, as for the sanitizers
-    ),
-    Lane(
-        "arm64",
-        folders=("contract", "death", "golden", "model", "stress", "surface"),
-        only=("hakozuna", "hz7"),
-        without=SLOW_EMULATED,
-        emulates="aarch64",
-        environment=(("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"),),
-    ),
-    Lane(
-        "windows",
-        folders=("bench", "contract", "death", "model", "stress", "surface", "unit", "windows"),
-        only=("hakozuna", "hz7"),
-        without=SLOW_IN_WINE,
-        emulates="windows",
-    ),
-    Lane(
-        "musl",
-        folders=("death", "life", "package", "stack", "stress", "surface"),
-        only=("hakozuna", "hz7"),
-        without=f"{MUSL_TWICE}|{ONCE}",
-        without_direct=True,
-        prepares="musl",
-        environment=(("HZ_TEST_TIER", "quick"),),
-    ),
-    # Invariants in whole processes, of the heap made of boxes and of the other one: real programs, those that ask most
-    # of it. What can be shown by the direct API, the sanitizers' lanes show with invariants checked.
-    Lane(
-        "debug",
-        folders=("preload",),
-        only=("hakozuna", "hz7"),
-        without=rf"^preload\..*\.({LONG_PROGRAMS})$",
-    ),
-    Lane(
-        "asan",
-        folders=(
-            *("bench", "contract", "death", "fault", "fuzz", "heap_profile", "life", "model", "stress", "surface"),
-            "unit",
-        ),
-        lines=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),  # hz8 is made of hz5's boxes, but for one
-        brief_lines=(*BRIEF, "hz4"),
-        only=("hakozuna", *BRIEF, "hz4", "hz6", "hz7"),
-        without=rf"{ONCE_FOR_ASAN}|{SLOW_CHECKED}",
-    ),
-    Lane(
-        "tsan",
-        lines=("hakozuna", "hz4", "hz6", "hz7", "hz8", "secure"),
-        brief_lines=("hz4", "hz8", "secure"),
-        only=("hakozuna", "hz4", "hz6", "hz7", "hz8", "secure"),
-        without=f"{NOTHING_FOR_TSAN}|{ONCE_FOR_TSAN}|{ANY_PRESET}",
-    ),
+    Lane("release"),
+    Lane("release-clang", fuzz_seconds=30),
+    Lane("arm64", emulates="aarch64", environment=(("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"),)),
+    Lane("windows", emulates="windows"),
+    Lane("musl", prepares="musl", environment=(("HZ_TEST_TIER", "quick"),)),
+    Lane("debug"),
+    Lane("asan"),
+    Lane("tsan"),
 )
+
+
+def for_run(lane: Lane, run: matrix.Run, daily: bool = False) -> Lane:
+    """What of the table the lane has in such a run."""
+    table = matrix.read()
+    column = matrix.DAILY if daily else lane.preset
+    return replace(
+        lane,
+        cells=tuple(table.cells(column, run)),
+        brief=table.brief.get(column, ()),
+        leaves_out=None if run.everything else partial(table.leaves_out, column, run=run),
+    )
+
 
 # The runtime that counts opens and maps a file before the heap's first use, and these tests are about each call of the
 # system until then, or each page; counting takes time, and these are about how fast it goes. The explorer compiles what
@@ -237,15 +108,11 @@ DISTURBED = "|".join((
 ))  # fmt: skip
 # What is counted for `hz coverage`: all that is of the heap and cheap, and the one that asks the thread of control.
 # Real programs, packages and what looks at the libraries' machine code show no line that these do not.
-COVERED = Lane(
-    "coverage",
-    folders=(
-        *("contract", "death", "fault", "fuzz", "guarded", "heap_profile", "hostile", "jemalloc", "life", "model"),
-        *("observe", "returns", "stress", "surface", "unit"),
-    ),
-    without=DISTURBED,
+COVERED = (
+    *("contract", "death", "fault", "fuzz", "guarded", "heap_profile", "hostile", "jemalloc", "life", "model"),
+    *("observe", "returns", "stress", "surface", "unit"),
 )
-CONTROLLED = r"^observe\.ctl$"
+CONTROLLED = "observe.ctl"
 
 
 @dataclass
@@ -394,13 +261,13 @@ def tell_times(cases: Sequence[Case]) -> None:
     print(f"skipped, here or in parts: {len(skipped(cases))}", flush=True)
 
 
-def numbers_of(folder: Path, without: str, environment: dict[str, str]) -> str:
+def numbers_of(folder: Path, leaves_out: Callable[[str], bool], environment: dict[str, str]) -> str:
     """The tests that are left, as ctest's -I takes them; "" if none is. Its own -E knows nine groups at most, and runs
     everything where there are more."""
     command = ["ctest", "--test-dir", str(folder), "-N"]
     listed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     tests = re.findall(r"^ *Test +#(\d+): (\S+)", listed.stdout, re.MULTILINE)
-    numbers = [number for number, name in tests if not re.search(without, name)]
+    numbers = [number for number, name in tests if not leaves_out(name)]
     return ",".join([numbers[0], numbers[0], "1", *numbers[1:]]) if numbers else ""
 
 
@@ -414,8 +281,8 @@ def run(lane: Lane, arguments: Sequence[str], quick: bool = False) -> list[str] 
     command += ["--no-label-summary", "--test-output-size-failed", "1000000"]
     tier = {"HZ_TEST_TIER": "quick"} if quick or lane.emulates else {}
     environment = {**os.environ, **tier, **dict(lane.environment)}
-    if lane.without:
-        numbers = numbers_of(folder, lane.without, environment)
+    if lane.leaves_out:
+        numbers = numbers_of(folder, lane.leaves_out, environment)
         if not numbers:
             return ["no test is left"]
         command += ["-I", numbers]
@@ -550,39 +417,80 @@ def names_tests(arguments: Sequence[str]) -> bool:
     return any(re.match(r"-(R|L|I|E|LE)|--(tests|label|rerun)", word) for word in arguments)
 
 
-def test(everything: bool, arguments: list[str]) -> int:
+def test(everything: bool, run: matrix.Run, arguments: list[str]) -> int:
     ledger = Ledger()
     if not everything:
         ledger.do("installation", lambda: install("test_tools"))
-        tier = [] if names_tests(arguments) else ["-LE", "^full$"]
-        check_lane(ledger, Lane("release"), [*tier, *arguments], quick=bool(tier))
+        named = names_tests(arguments)
+        lane = for_run(Lane("release"), replace(run, everything=named), daily=not named)
+        check_lane(ledger, lane, arguments, quick=not named)
         return ledger.close()
     ledger.do(
         "installation",
         lambda: install("full_test_tools", "sanitizer_runtime", "arm64", "windows", "package_tools", "lab"),
     )
+    print(f"turn {run.turn} of {matrix.TURNS}{', everything' * run.everything}")
     # Its packages come while the compilers work; tests of the lab wait for it if they must.
     with subprocess.Popen([str(ROOT / "hz"), "for-checks", "environment"], stdin=subprocess.DEVNULL):
-        return check_everything(ledger, arguments)
+        return check_everything(ledger, [for_run(lane, run) for lane in FULL], arguments)
 
 
-def check_everything(ledger: Ledger, arguments: Sequence[str]) -> int:
+def check_everything(ledger: Ledger, lanes: Sequence[Lane], arguments: Sequence[str]) -> int:
     """What the next lanes need is compiled while tests run, in what these leave of the processors; tidy looks at the
     sources after that."""
     ledger.do("format", check_format)
+    lanes = [lane for lane in lanes if lane.cells]
     worker = ThreadPoolExecutor(max_workers=1)
     try:
-        builds = [worker.submit(make, lane, beside_tests=True) for lane in FULL]
+        builds = [worker.submit(make, lane, beside_tests=True) for lane in lanes]
         tidy = worker.submit(check_tidy)
-        for lane, built in zip(FULL, builds, strict=True):
+        for lane, built in zip(lanes, builds, strict=True):
             check_lane(ledger, lane, arguments, wait=built.result)
         ledger.do("tidy", tidy.result)
+        if not arguments:
+            ledger.do("shares", lambda: too_long(ledger, matrix.read().share))
     except BaseException:
         ending.set()
         raise
     finally:
         worker.shutdown(cancel_futures=True)
     return ledger.close()
+
+
+def too_long(ledger: Ledger, share: Mapping[str, int]) -> list[str] | None:
+    """The presets that took twice their share, whatever the machine; of a run that is long enough to say."""
+    seconds: dict[str, float] = defaultdict(float)
+    for name, _, taken, _ in ledger.steps:
+        seconds[name.partition(":")[0]] += taken
+    whole = sum(seconds.values())
+    if whole < LONG_ENOUGH:
+        return None
+    parts = {name: 100 * seconds[name] / whole for name in share}
+    return [
+        f"{name}: {parts[name]:.0f} % of the time, not {share[name]}" for name in share if parts[name] > 2 * share[name]
+    ] or None
+
+
+def list_tests(run: matrix.Run) -> int:
+    """For each lane, and `daily`, which is of release: its parts, for which lines now and, behind a ~, by turn."""
+    print(f"turn {run.turn} of {matrix.TURNS}; seconds of all tests of a kind together, when they ran last")
+    table = matrix.read()
+    for column in (matrix.DAILY, *table.presets()):
+        results = BUILDS / ("release" if column == matrix.DAILY else column) / "results.xml"
+        cost: dict[str, float] = defaultdict(float)
+        for case in read_results(results) if results.is_file() and column != matrix.DAILY else []:
+            cost[case.label] += case.seconds
+        now = set(table.cells(column, run))
+        print(f"\n{column}")
+        shown = set()
+        for part in table.parts:
+            kind = part.name.partition(".")[0]
+            names = ["~" * (matrix.Cell(part.name, line) not in now) + line for line, _ in part.lines.get(column, ())]
+            if names:
+                seconds = f"{cost[kind]:6.0f} s" if cost[kind] and kind not in shown else " " * 8
+                shown.add(kind)
+                print(f"{seconds}  {part.name:<18} {' '.join(names)}")
+    return 0
 
 
 def coverage(chosen: Sequence[str], branches: bool, arguments: list[str]) -> int:
@@ -593,15 +501,26 @@ def coverage(chosen: Sequence[str], branches: bool, arguments: list[str]) -> int
 
 
 def cover(ledger: Ledger, chosen: Sequence[str], branches: bool, arguments: list[str]) -> None:
-    lane = replace(COVERED, only=tuple(chosen))
+    table = matrix.read()
+    whole = names_tests(arguments)
+
+    def left_out(test: str) -> bool:
+        if re.search(DISTURBED, test):
+            return True
+        return not whole and test != CONTROLLED and table.leaves_out(matrix.DAILY, test, matrix.Run(1))
+
+    cells = tuple(
+        cell
+        for cell in table.cells("release", matrix.Run(1, everything=True))
+        if cell.part.partition(".")[0] in COVERED and cell.line in (matrix.ONCE, *(chosen or lines()))
+    )
+    lane = Lane("coverage", cells=cells, leaves_out=left_out)
     folder = BUILDS / lane.preset
     counters = folder / "counters"
     if not ledger.do(f"{lane.preset}: build", lambda: build(lane)):
         return
     shutil.rmtree(counters, ignore_errors=True)
-    runs = [arguments] if names_tests(arguments) else [["-LE", "^full$", *arguments], ["-R", CONTROLLED, *arguments]]
-    for words in runs:
-        ledger.do(f"{lane.preset}: {' '.join(words) or 'tests'}", partial(run, lane, words, quick=True))
+    ledger.do(f"{lane.preset}: tests", lambda: run(lane, arguments, quick=True))
     # What a test that failed had reached by then was reached.
     ledger.do(f"{lane.preset}: report", lambda: print(reach.report(folder, counters, branches)))
 
@@ -614,10 +533,11 @@ def endure() -> int:
     os.environ["HZ_TEST_LONG"] = "1"
     ledger = Ledger()
     ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
-    lane = Lane("release")
+    everything = matrix.Run(1, everything=True)
+    lane = for_run(Lane("release"), everything)
     check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe|lab"])
     seconds = int(os.environ.get("HZ_TEST_SECONDS", "3600"))
-    fuzz = Lane("release-clang", folders=("fuzz",), only=("hakozuna",), fuzz_seconds=seconds)
+    fuzz = Lane("release-clang", cells=(matrix.Cell("fuzz", lines()[0]),), fuzz_seconds=seconds)
     check_lane(ledger, fuzz, ["-L", "fuzz"])
     preload = ROOT / "test" / "preload"
     for line in lines():
@@ -703,13 +623,18 @@ def parser() -> Parser:
         "test",
         prog="hz test",
         allow_abbrev=False,
-        usage="hz test [--all] [CTEST ARGS...]",
-        description="Builds and runs the tests, and says where the time went. Without --all: the release preset, what"
-        " finds most in a few minutes, for every line (CONTRIBUTING.md says what that is).",
+        usage="hz test [--all [--everything] [--turn N]] [CTEST ARGS...] | hz test --list",
+        description="Builds and runs the tests, and says where the time went. Without --all: of the release preset what"
+        " finds most in a few minutes. test/matrix.toml says what is run where.",
         epilog="Arguments that are not named here go to ctest: `hz test -L death`, `hz test -R LineContract`. Tests"
         " that they choose run in full length. HZ_TEST_ALONE=1 gives every case of a suite a process of its own.",
     )
     tests.add_argument("--all", action="store_true", help="every preset, sanitizers, clang-format, clang-tidy")
+    tests.add_argument("--everything", action="store_true", help="with --all: also what is run by turn")
+    tests.add_argument(
+        "--turn", type=int, choices=range(1, matrix.TURNS + 1), help="with --all, in the place of the commit's"
+    )
+    tests.add_argument("--list", action="store_true", help="what this commit's runs have, and what each kind cost last")
     names = lines()
     covered = commands.add_parser(
         "coverage",
@@ -786,7 +711,14 @@ def main() -> int:
     BUILDS.mkdir(exist_ok=True)
     if options.command == "coverage":
         return coverage(options.line, options.branches, rest)
-    return test(options.all, rest) if options.command == "test" else endure()
+    if options.command == "endure":
+        return endure()
+    if (options.everything or options.turn) and not options.all:
+        print("hz: hz test: --everything and --turn need --all; see hz test --help", file=sys.stderr)
+        return 125
+    run = matrix.this_run(options.everything)
+    run = replace(run, turn=options.turn or run.turn)
+    return list_tests(run) if options.list else test(options.all, run, rest)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hakozuna_lab import checks
+from hakozuna_lab import checks, matrix
 from hakozuna_lab.paths import ROOT
 
 RESULTS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -89,6 +89,10 @@ def test_lanes_that_pass_are_a_success(capsys: pytest.CaptureFixture[str]) -> No
     assert "one" in capsys.readouterr().out
 
 
+CELLS = (matrix.Cell("unit", matrix.ONCE),)
+LANES = (checks.Lane("one", cells=CELLS), checks.Lane("none of it is due"), checks.Lane("two", cells=CELLS))
+
+
 @pytest.fixture
 def two_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Of `hz test --all`, the first of which cannot be built; which of them were begun."""
@@ -101,7 +105,6 @@ def two_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return ["the build"] if lane.preset == "one" else None
 
     monkeypatch.setattr(checks, "BUILDS", tmp_path)
-    monkeypatch.setattr(checks, "FULL", (checks.Lane("one"), checks.Lane("two")))
     monkeypatch.setattr(checks, "build", build)
     monkeypatch.setattr(checks, "run", lambda *_: None)
     monkeypatch.setattr(checks, "check_format", lambda: None)
@@ -113,7 +116,7 @@ def two_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def test_a_lane_that_cannot_be_built_keeps_no_other_from_running(
     two_lanes: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert checks.check_everything(checks.Ledger(), []) == 1
+    assert checks.check_everything(checks.Ledger(), LANES, []) == 1
     text, summary = capsys.readouterr().out.split("=== summary")
     assert text.index("why not one") < text.index("=== two: build")
     assert "why not two" not in text
@@ -123,6 +126,7 @@ def test_a_lane_that_cannot_be_built_keeps_no_other_from_running(
         ["two: build", "passed"],
         ["two: tests", "passed"],
         ["tidy", "passed"],
+        ["shares", "passed"],
     ]
     assert two_lanes == ["one", "two"]
 
@@ -135,7 +139,7 @@ def test_nothing_more_is_begun_after_an_interruption(
 
     monkeypatch.setattr(checks, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        checks.check_everything(checks.Ledger(), [])
+        checks.check_everything(checks.Ledger(), LANES, [])
     assert two_lanes == ["one", "two"]
     assert not checks.logged(["touch", str(tmp_path / "begun")], tmp_path / "log")
     assert not (tmp_path / "begun").exists()
@@ -157,22 +161,24 @@ def test_tidy_sees_every_lines_heap_and_other_files_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(("tests", "said"), [(700.0, None), (3000.0, ["asan: 75 % of the time, not 30"]), (5.0, None)])
+def test_a_preset_that_takes_twice_its_share_is_named(tests: float, said: list[str] | None) -> None:
+    ledger = checks.Ledger()
+    ledger.steps = [
+        ("release: tests", True, 1000.0, []),
+        ("asan: build", True, 0.0, []),
+        ("asan: tests", True, tests, []),
+    ]
+    if tests < 100:
+        ledger.steps = ledger.steps[1:]
+    assert checks.too_long(ledger, {"release": 70, "asan": 30}) == said
+
+
 @pytest.mark.parametrize(
     ("words", "chooses"), [("-L death", True), ("-RLine", True), ("--rerun-failed", True), ("-V", False)]
 )
 def test_arguments_that_choose_tests_run_them_in_full(words: str, chooses: bool) -> None:
     assert checks.names_tests(words.split()) is chooses
-
-
-def test_every_line_runs_what_takes_long_in_some_lane() -> None:
-    everything = set()
-    for lane in checks.FULL:
-        if not lane.folders or "stress" in lane.folders:
-            everything |= set(lane.long_lines or lane.lines)
-    table = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8").partition("set(HZ_LINES")[2].partition(")")[0]
-    known = {row.split()[0] for row in table.splitlines() if "line/" in row}
-    assert len(known) > 1
-    assert everything >= known
 
 
 def test_what_was_joined_for_the_compiler_is_looked_at_apart(tmp_path: Path) -> None:
@@ -186,17 +192,16 @@ def test_what_was_joined_for_the_compiler_is_looked_at_apart(tmp_path: Path) -> 
     ]
 
 
-def test_what_a_lane_leaves_out_may_have_many_groups(tmp_path: Path) -> None:
+def test_what_a_lane_leaves_out_may_be_much(tmp_path: Path) -> None:
     names = [f"kind.{letter}" for letter in "abcdefghijklmn"]
     tests = "".join(f'add_test({name} "true")\n' for name in names)
     (tmp_path / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
-    without = "|".join(f"^kind\\.({letter})$" for letter in "bcdefghijklm")
-    numbers = checks.numbers_of(tmp_path, without, dict(os.environ))
+    numbers = checks.numbers_of(tmp_path, lambda name: name[-1] in "bcdefghijklm", dict(os.environ))
     shown = subprocess.run(
         ["ctest", "--test-dir", str(tmp_path), "-N", "-I", numbers], stdout=subprocess.PIPE, text=True, check=True
     )
     assert [name for name in names if f": {name}\n" in shown.stdout] == ["kind.a", "kind.n"]
-    assert checks.numbers_of(tmp_path, "kind", dict(os.environ)) == ""
+    assert checks.numbers_of(tmp_path, lambda _: True, dict(os.environ)) == ""
 
 
 def test_what_is_for_ctest_goes_to_ctest() -> None:

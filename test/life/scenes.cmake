@@ -11,10 +11,11 @@ foreach(line IN LISTS HZ_LINE_NAMES)
 endforeach()
 
 # The same work on systems with other pages, by programs of a line's objects: their system calls go to the emulation.
+hz_lines(pages_lines life.pages)
 foreach(page 4096 16384 65536)
   hz_test_objects(life_pages_${page} SOURCES ../surface/main.cpp pages_test.cpp emulated_pages.cpp
     DEFINITIONS HZ_TEST_PAGE=${page})
-  foreach(line IN LISTS HZ_LINE_NAMES)
+  foreach(line IN LISTS pages_lines)
     set(program life_pages_${page}_${line})
     hz_link_program(${program} life_pages_${page} hakozuna::${line}-direct)
     target_sources(${program} PRIVATE $<TARGET_OBJECTS:hakozuna-${line}-drop-in-objects>)

@@ -89,12 +89,8 @@ function(hz_link_program program name)
 endfunction()
 
 # hz_line_program(NAME LINE KIND SOURCES… [DEFINITIONS …]): NAME_LINE, linked with the line's library of that KIND, direct
-# or static. What is compiled knows the public headers alone, so all lines share it. With HZ_TEST_WITHOUT_DIRECT there are
-# none of the direct kind.
+# or static. What is compiled knows the public headers alone, so all lines share it.
 function(hz_line_program name line kind)
-  if(HZ_TEST_WITHOUT_DIRECT AND kind STREQUAL "direct")
-    return()
-  endif()
   hz_test_objects(${name} ${ARGN})
   hz_link_program(${name}_${line} ${name} hakozuna::${line}-${kind})
 endfunction()
