@@ -22,7 +22,7 @@ namespace {
 
 constexpr mode_t kMode = 0666;
 constexpr unsigned kMostLinks = 4;
-constexpr std::size_t kLongestTarget = 1024;
+constexpr std::size_t kLongestTarget = 384;  // on a stack that may have 16 KiB
 
 }  // namespace
 
