@@ -386,8 +386,12 @@ struct Heaps {
       if (!here.found()) return;
       HeapRow& row = here.row();
       row.handle.set(0);
-      if (row.first != nullptr) {
-        const std::uintptr_t first = address(row.first);
+      const std::uintptr_t first = address(row.first);
+      row.first = nullptr;
+      row.open = nullptr;
+      // Before what is there goes: a signal handler may fork, and its child looks (HeapTable::make_whole).
+      std::atomic_signal_fence(std::memory_order_release);
+      if (first != 0) {
         std::uintptr_t run = Source::next_held(S::global.source, first);
         while (run != first) {
           const std::uintptr_t next = Source::next_held(S::global.source, run);
@@ -396,8 +400,6 @@ struct Heaps {
         }
         step(row, first);
       }
-      row.first = nullptr;
-      row.open = nullptr;
       row.biased.store(nullptr, std::memory_order_relaxed);
     }
     const Hold hold(table().lock);
