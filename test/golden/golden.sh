@@ -58,7 +58,7 @@ for way in $ways; do
   # Also refuses a count of nothing: then the library did not serve the program.
   awk -v now="$now" -v limit="${limit:-0}" 'BEGIN { exit !(now > 0 && now <= limit) }' ||
     fail "$way: $now is not within 1 to ${limit:-nothing}"
-  [ "$golden" = - ] || [ "$now" = "$(row "$golden" $column)" ] ||
+  [ "$golden" = - ] || [ "$now" = "$(row "$golden" $column)" ] || [ "$(row "$golden" $column)" = by-chance ] ||
     fail "$way: $golden says $(row "$golden" $column), counted $now"
 done
 echo "$line: instructions of $ways:$counted"
