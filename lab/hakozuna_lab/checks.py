@@ -535,7 +535,7 @@ def endure() -> int:
     ledger.do("installation", lambda: install("test_tools", "programs", "package_tools", "lab", "coverage_tools"))
     everything = matrix.Run(1, everything=True)
     lane = for_run(Lane("release"), everything)
-    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|preload|package|observe|lab"])
+    check_lane(ledger, lane, ["-L", "stress|life|fault|returns|model|pairs|preload|package|observe|lab"])
     seconds = int(os.environ.get("HZ_TEST_SECONDS", "3600"))
     fuzz = Lane("release-clang", cells=(matrix.Cell("fuzz", lines()[0]),), fuzz_seconds=seconds)
     check_lane(ledger, fuzz, ["-L", "fuzz"])

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hakozuna/hakozuna.h"
+#include "model/block.hpp"
 #include "model/live_map.hpp"
 #include "stress/scale.hpp"
 #include "stress/threads.hpp"
@@ -21,42 +22,7 @@
 namespace hz_test {
 namespace {
 
-constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kMiB = 1024 * kKiB;
-
-struct ModelBlock {
-  unsigned char* at = nullptr;
-  std::size_t size = 0;       // as asked for
-  std::size_t usable = 0;     // as told when it was made
-  std::size_t alignment = 0;  // as asked for; 0 if by malloc
-  bool resized = false;       // then sized frees may not name its first size
-  std::uint64_t id = 0;
-};
-
-// What a block holds: all of a small one; of a large one its head, a word in every page, and its tail.
-constexpr std::size_t kHead = 64 * kKiB;
-constexpr std::size_t kPage = 4 * kKiB;
-
-void Write(const ModelBlock& block) {
-  FillPattern(block.at, std::min(block.usable, kHead), block.id);
-  for (std::size_t page = kHead; page + 8 <= block.usable; page += kPage)
-    FillPattern(block.at + page, 8, block.id + page);
-  if (block.usable > kHead) block.at[block.usable - 1] = static_cast<unsigned char>(block.id);
-}
-
-bool HoldsUpTo(const ModelBlock& block, std::size_t bytes) {
-  if (!HasPattern(block.at, std::min(bytes, kHead), block.id)) return false;
-  for (std::size_t page = kHead; page + 8 <= bytes; page += kPage) {
-    // The last byte may lie in a page's word.
-    const std::size_t length = page + 8 == block.usable ? 7 : 8;
-    if (!HasPattern(block.at + page, length, block.id + page)) return false;
-  }
-  return true;
-}
-bool Holds(const ModelBlock& block) {
-  return HoldsUpTo(block, block.usable) &&
-         (block.usable <= kHead || block.at[block.usable - 1] == static_cast<unsigned char>(block.id));
-}
+constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 class Model;
 
@@ -66,7 +32,7 @@ class Slot {
   Slot(Model& model, unsigned number) : model_(model), random_(Seed() * 1000 + number) {}
 
   void Run(unsigned operations);
-  void Deliver(const ModelBlock& block) {
+  void Deliver(const Block& block) {
     const std::lock_guard<std::mutex> hold(mutex_);
     inbox_.push_back(block);
   }
@@ -75,30 +41,30 @@ class Slot {
  private:
   void Step();
   void Make();
-  void Resize(ModelBlock& block);
-  void Free(const ModelBlock& block);
+  void Resize(Block& block);
+  void Free(const Block& block);
   void Receive();
-  bool Accept(ModelBlock& block);
-  bool Check(const ModelBlock& block);
+  bool Accept(Block& block);
+  bool Check(const Block& block);
   std::size_t AnySize();
-  ModelBlock TakeAny() {
+  Block TakeAny() {
     std::swap(blocks_[Below(random_, blocks_.size())], blocks_.back());
-    const ModelBlock block = blocks_.back();
+    const Block block = blocks_.back();
     blocks_.pop_back();
     bytes_ -= block.usable;
     return block;
   }
-  void Keep(const ModelBlock& block) {
+  void Keep(const Block& block) {
     blocks_.push_back(block);
     bytes_ += block.usable;
   }
 
   Model& model_;
   Random random_;
-  std::vector<ModelBlock> blocks_;
+  std::vector<Block> blocks_;
   std::size_t bytes_ = 0;
   std::mutex mutex_;
-  std::vector<ModelBlock> inbox_;
+  std::vector<Block> inbox_;
 };
 
 class Model {
@@ -123,12 +89,12 @@ class Model {
 
   std::uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   Slot& AnySlot(Random& random) { return *slots_[Below(random, slots_.size())]; }
-  bool Insert(const ModelBlock& block) { return !map_blocks_ || live_.Insert(block.at, block.usable); }
-  bool Erase(const ModelBlock& block) { return !map_blocks_ || live_.Erase(block.at, block.usable); }
+  bool Insert(const Block& block) { return !map_blocks_ || live_.Insert(block.at, block.usable); }
+  bool Erase(const Block& block) { return !map_blocks_ || live_.Erase(block.at, block.usable); }
   bool Failed() const { return failed_; }
 
   // Only the first one is told: what follows may be its consequence.
-  bool Expect(bool holds, const char* claim, const ModelBlock& block) {
+  bool Expect(bool holds, const char* claim, const Block& block) {
     if (!holds && !failed_.exchange(true)) {
       ADD_FAILURE() << claim << ": block " << static_cast<void*>(block.at) << " size " << block.size
                     << " usable " << block.usable << " alignment " << block.alignment << " id " << block.id;
@@ -162,7 +128,7 @@ void Slot::Step() {
     hz_trim(Below(random_, 2) * kMiB);
     return;
   }
-  ModelBlock block = TakeAny();
+  Block block = TakeAny();
   if (!Check(block)) return;
   if (dice < 560) {
     Keep(block);
@@ -184,7 +150,7 @@ std::size_t Slot::AnySize() {
 }
 
 void Slot::Make() {
-  ModelBlock block;
+  Block block;
   block.size = AnySize();
   const std::size_t dice = Below(random_, 100);
   if (dice < 60) {
@@ -203,7 +169,7 @@ void Slot::Make() {
 }
 
 // A block as it came from the heap.
-bool Slot::Accept(ModelBlock& block) {
+bool Slot::Accept(Block& block) {
   if (!model_.Expect(block.at != nullptr, "there is memory", block)) return false;
   block.id = model_.NextId();
   block.usable = hz_usable_size(block.at);
@@ -215,13 +181,13 @@ bool Slot::Accept(ModelBlock& block) {
   return true;
 }
 
-bool Slot::Check(const ModelBlock& block) {
+bool Slot::Check(const Block& block) {
   return model_.Expect(Holds(block), "content", block) &&
          model_.Expect(hz_usable_size(block.at) == block.usable, "usable size is constant", block) &&
          model_.Expect(hz_owns(block.at) == 1, "owned", block);
 }
 
-void Slot::Resize(ModelBlock& block) {
+void Slot::Resize(Block& block) {
   if (!model_.Expect(model_.Erase(block), "known to the map", block)) return;
   const std::size_t old_size = block.size;
   const std::size_t wanted =
@@ -237,7 +203,7 @@ void Slot::Resize(ModelBlock& block) {
   if (Accept(block)) Keep(block);
 }
 
-void Slot::Free(const ModelBlock& block) {
+void Slot::Free(const Block& block) {
   if (!model_.Expect(model_.Erase(block), "known to the map", block)) return;
   if (Below(random_, 4) != 0 || block.resized) {
     hz_free(block.at);
@@ -250,12 +216,12 @@ void Slot::Free(const ModelBlock& block) {
 
 // Most of what others sent is freed here, the rest is kept.
 void Slot::Receive() {
-  std::vector<ModelBlock> received;
+  std::vector<Block> received;
   {
     const std::lock_guard<std::mutex> hold(mutex_);
     received.swap(inbox_);
   }
-  for (const ModelBlock& block : received) {
+  for (const Block& block : received) {
     if (!Check(block)) return;
     if (Below(random_, 10) == 0) {
       Keep(block);
@@ -268,7 +234,7 @@ void Slot::Receive() {
 void Slot::FreeEverything() {
   Receive();
   while (!blocks_.empty() && !model_.Failed()) {
-    const ModelBlock block = TakeAny();
+    const Block block = TakeAny();
     if (Check(block)) Free(block);
   }
 }

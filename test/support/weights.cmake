@@ -10,7 +10,7 @@ set(HZ_TEST_COSTS
   "^(lab\\.pytest|preload\\..*\\.cpython)" 60
   "^launcher\\.(first_use|programs|run)" 30
   "^package\\.macos$" 60
-  "^fuzz\\.search" 30
+  "^(fuzz\\.search|pairs\\.)" 30
   "^package\\.(conan|crate|deb|wheel)$" 15
   "^preload\\." 15
   "^life\\..*\\.limits$" 15
