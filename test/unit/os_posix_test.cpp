@@ -132,6 +132,7 @@ void ReadLate(int /*signal*/) {
 }
 
 TEST(OsPosixProcess, AMessageThatASignalInterruptsIsWritten) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it runs no handler while a call waits that it does not know";
   int ends[2];
   ASSERT_EQ(0, pipe2(ends, O_CLOEXEC | O_NONBLOCK));
   late_reader = ends[0];
