@@ -144,16 +144,18 @@ struct Fences {
     Source::without_pages(S::global.source, -static_cast<std::ptrdiff_t>(more));
     return Line::Guard::grow_run(pointer(at), size), true;
   }
-  // Makes all granules of a block usable, for its pages are about to be moved by whole ones.
-  static void expose(std::uintptr_t at) {
-    const std::size_t bytes = Line::Guard::run_bytes(pointer(at));
-    const std::size_t pages = align_up(bytes, os::page_bytes()), all = granules_for(bytes) << kGranuleShift;
-    if (all != pages) os::commit(pointer(at + pages), all - pages);
+  // Makes the first `bytes` of a block usable, for its pages are about to be moved, or written to, by whole
+  // granules. False: the system refuses.
+  static bool expose(const void* block, std::size_t bytes) {
+    const std::size_t pages = align_up(Line::Guard::run_bytes(block), os::page_bytes());
+    return bytes <= pages || os::commit(pointer(address(block) + pages), bytes - pages);
   }
-  // Releases a block whose contents are at `to` now, and clears the fence that came with them.
+  // Releases a block whose contents are at `to` now, clears the fence that came with them, and puts up the
+  // one that they may have been written over.
   static void bequeath(const void* block, void* to) {
     const std::size_t bytes = Line::Guard::run_bytes(block);
     __builtin_memset(pointer(address(to) + bytes), 0, align_up(bytes, os::page_bytes()) - bytes);
+    Line::Guard::seal_run(to, Line::Guard::run_bytes(to), Line::Guard::has_fence_below(to));
     release(address(block));
   }
   // Notes that a block has become smaller where it is; the pages behind it go.
@@ -161,8 +163,7 @@ struct Fences {
     const std::size_t before = Line::Guard::run_bytes(pointer(at)), page = os::page_bytes();
     const std::size_t had = align_up(before, page), pages = align_up(size, page);
     Line::Guard::seal_run_again(pointer(at), size);
-    if (pages != had && !os::forbid(pointer(at + pages), had - pages))
-      os::purge(pointer(at + pages), had - pages);
+    if (pages != had) forbid_bytes(at + pages, had - pages, had - pages);
     const std::size_t less = granules_for(before) - granules_for(size);
     Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(less));
   }
@@ -232,7 +233,9 @@ struct Fences {
   // Purges the run and makes it inaccessible. Where the system has too many mappings, at least the first
   // `used` bytes, those that were written, are cleared. Returns true if the run is inaccessible.
   static bool forbid(std::uintptr_t at, std::size_t granules, std::size_t used) {
-    const std::size_t bytes = granules << kGranuleShift;
+    return forbid_bytes(at, granules << kGranuleShift, used);
+  }
+  static bool forbid_bytes(std::uintptr_t at, std::size_t bytes, std::size_t used) {
     if (os::forbid(pointer(at), bytes)) return true;
     if (!os::purge(pointer(at), bytes)) __builtin_memset(pointer(at), 0, used);
     return false;

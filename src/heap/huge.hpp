@@ -226,7 +226,7 @@ struct Huge {
     if (to == nullptr) return nullptr;
     const std::size_t kept = old_bytes < run_bytes(to) ? old_bytes : run_bytes(to);
     Move move;
-    if constexpr (Fence::kStand) Fence::expose(address(block));
+    if (!opened(t, block, old_bytes, to, kept)) return nullptr;
     // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are
     // some, bytes are: those pages and the old ones would have to be faulted in again.
     const bool by_bytes = !zeroed;
@@ -235,7 +235,7 @@ struct Huge {
     } else if (!move_pieces(block, to, kept, move) && !gathered(block, to, kept, move)) {
       abandon(t, to, move.done);
       to = allocate(t, size, 1, zeroed);
-      if (to == nullptr) return nullptr;
+      if (to == nullptr || !opened(t, block, old_bytes, to, kept)) return nullptr;
       __builtin_memcpy(to, block, kept);
     }
     Source::join(S::global.source, address(to), address(block));
@@ -251,6 +251,17 @@ struct Huge {
     }
     SpanReturn<Line>::purge_if_due(t);
     return to;
+  }
+
+  // With fences, makes what is moved by whole granules usable at both places. False: the system refuses, and
+  // the new block is gone.
+  static bool opened([[maybe_unused]] Thread& t, [[maybe_unused]] const void* block,
+                     [[maybe_unused]] std::size_t old_bytes, [[maybe_unused]] void* to,
+                     [[maybe_unused]] std::size_t kept) {
+    if constexpr (Fence::kStand) {
+      if (!Fence::expose(block, old_bytes) || !Fence::expose(to, kept)) return claim(to), free(t, to), false;
+    }
+    return true;
   }
 
   // What has arrived, and the piece after it, which did not.
