@@ -323,7 +323,7 @@ struct Boundary {
     const Run run = Fences<Line>::acquire_span(bin_granules(bin), demand);
     if (run.at == 0) return {};
     Spans::count_purge(t, run.purged);
-    if (run.zeroed && Policy::looks() != 0) Discard<Line>::some(t, Policy::looks());
+    if (run.zeroed && Policy::looks() != 0) Discard<Line>::next(t, Policy::looks());
     if constexpr (Guard::kSealBytes != 0) Guard::prepare(run.at, bin, run.zeroed);
     // As soon as the pool has the span, others may take slots of it.
     if constexpr (Pool::kWholeSpans)

@@ -2,9 +2,11 @@
 //
 // Discarding: pages of a span into which no slot reaches that is out go back to the system, although the span
 // is in use. A span that a few slots hold open costs their pages then, and not 64 KiB. (They still count as
-// held.) Called by the boundary when memory is mapped for a new span, by the purger's ticks and by trim, with
-// the thread's lock held; costs a look at a bitmap for each span, and a system call for each run of pages.
-// Source of the idea: PartitionAlloc's "discard unused system pages".
+// held.) Called by the purger's ticks, by trim, and where the policy says so by the boundary when memory is
+// mapped for a new span, with the thread's lock held; costs a look at a bitmap for each span, and a system
+// call for each run of pages. The purger passes over spans that were used since it came by last (the clock
+// algorithm): a program at work would touch those pages again at once. Source of the idea: PartitionAlloc's
+// "discard unused system pages".
 //
 // Not where free slots carry marks or seals: a page that comes back reads as zero, and would look written to.
 #pragma once
@@ -21,28 +23,41 @@ struct Discard {
   using Source = typename Line::Source;
 
   static constexpr bool kPossible = !Line::Guard::kMarks && Line::Guard::kSealBytes == 0;
+  static bool possible() { return kPossible && os::page_bytes() == kPage; }
 
-  // Looks at the next so many granules of the arena, in turn; how many bytes went.
-  static std::size_t some(Thread& t, std::size_t granules) {
-    if (!possible()) return 0;
-    std::atomic<std::size_t>& cursor = S::global.discard_cursor;
-    const Rows rows = Source::rows_from(S::global.source, cursor.load(std::memory_order_relaxed), granules);
-    std::size_t next = rows.end;
-    if (rows.end - rows.begin < granules) {  // elsewhere, or from the first one
+  enum class Which : bool { kAll, kUnused };
+  struct Found {
+    std::size_t bytes = 0;  // that went
+    bool in_use = false;    // a span was passed over
+    std::size_t next = 0;   // granule to go on from; 0: that was the last
+  };
+
+  // Looks at so many granules of the arena from that one on, or fewer.
+  static Found some(Thread& t, std::size_t from, std::size_t granules, Which which) {
+    if (!possible()) return {};
+    const Rows rows = Source::rows_from(S::global.source, from, granules);
+    Found found = among(t, rows, which);
+    found.next = rows.end;
+    if (rows.end - rows.begin < granules) {  // elsewhere
       const Rows others = Source::rows_from(S::global.source, rows.end, 1);
-      next = others.begin > rows.end ? others.begin : 0;
+      found.next = others.begin > rows.end ? others.begin : 0;
     }
-    cursor.store(next, std::memory_order_relaxed);
-    return among(t, rows);
+    return found;
   }
-  // Looks at all of them.
+  // Looks at the next ones, in turn.
+  static void next(Thread& t, std::size_t granules) {
+    std::atomic<std::size_t>& cursor = S::global.discard_cursor;
+    const std::size_t from = cursor.load(std::memory_order_relaxed);
+    cursor.store(some(t, from, granules, Which::kAll).next, std::memory_order_relaxed);
+  }
+  // Looks at all of them; how many bytes went.
   static std::size_t all(Thread& t) {
     constexpr std::size_t kAtOnce = 1024;
     if (!possible()) return 0;
     std::size_t bytes = 0, from = 0;
     for (Rows rows; rows = Source::rows_from(S::global.source, from, kAtOnce), rows.begin != rows.end;
          from = rows.end)
-      bytes += among(t, rows);
+      bytes += among(t, rows, Which::kAll).bytes;
     return bytes;
   }
 
@@ -58,21 +73,20 @@ struct Discard {
     InFlight& operator=(const InFlight&) = delete;
   };
 
-  static bool possible() { return kPossible && os::page_bytes() == kPage; }
-
-  static std::size_t among(Thread& t, Rows rows) {
-    std::size_t bytes = 0;
+  static Found among(Thread& t, Rows rows, Which which) {
+    Found found;
     for (std::size_t row = rows.begin; row < rows.end; ++row) {
       const InFlight in_flight;
-      FreePages claimed = Pool::claim_pages(S::shelves.pool, row);
+      FreePages claimed = Pool::claim_pages(S::shelves.pool, row, which == Which::kUnused);
+      found.in_use |= claimed.in_use;
       if (claimed.span == 0) continue;
       claimed.pages = discarded(claimed);
-      bytes += static_cast<unsigned>(__builtin_popcount(claimed.pages)) * kPage;
+      found.bytes += static_cast<unsigned>(__builtin_popcount(claimed.pages)) * kPage;
       if (const std::uintptr_t emptied = Pool::settle_pages(S::shelves.pool, claimed))
         SpanReturn<Line>::retire(t, claimed.bin, emptied);
     }
-    SpanReturn<Line>::count_purge(t, bytes);
-    return bytes;
+    SpanReturn<Line>::count_purge(t, found.bytes);
+    return found;
   }
 
   // Run by run; those that the system took.

@@ -35,10 +35,19 @@ struct Purger {
   }
 
  private:
+  static inline constinit bool gave = false;       // the purger's own: memory came back in this tick
+  static constexpr unsigned kRevokedPerTick = 16;  // bounds the time for which no thread can begin or end
   static constexpr std::size_t kLooksPerTick = 1024, kLooksAtOnce = 128;  // granules
-  static inline constinit std::size_t in_vain = 0;  // the purger's own: looks since it last discarded any
-  static inline constinit bool gave = false;        // the same: memory came back in this tick
-  static constexpr unsigned kRevokedPerTick = 16;   // bounds the time for which no thread can begin or end
+  static constexpr std::uint64_t kSweepMilliseconds = 700;                // from one to the next
+
+  // A look at each granule, for pages that are free in spans. The purger's own.
+  struct Sweep {
+    std::uint64_t began = 0;  // milliseconds
+    std::size_t at = 0;       // granule
+    bool ended = true;
+    bool again = true;  // another one may find more
+  };
+  static inline constinit Sweep sweep{};
 
   // Without a lock; what is free in spans does not count, nor what is dirty and may stay in any case.
   static std::size_t least_held() {
@@ -70,6 +79,7 @@ struct Purger {
     S::tls().heap = &S::shared;  // what the C library allocates for this thread
     bool barrier = os::barrier_on_all_threads();
     announce(true, barrier);
+    sweep = {};
     unsigned quiet_ticks = 0;
     std::uint64_t in_vain_for = 0;  // microseconds, at the last tick
     for (unsigned number = 1;; ++number) {
@@ -83,6 +93,7 @@ struct Purger {
       if (ended(at_rest, barrier)) return;
       if (!at_rest) continue;
       quiet_ticks = 0;
+      sweep = {};
       if (sleep()) continue;
       barrier = false;  // somebody forbade it meanwhile
       announce(true, barrier);
@@ -132,7 +143,7 @@ struct Purger {
       trim(t);
     }
     const bool purged = purge(t, dirty_to_keep(t, unneeded.dirty));
-    const bool discarded = discard(t);
+    const bool discarded = discard(t, idle);
     return idle && !purged && !discarded && Retain::at_rest(S::global.retain);
   }
 
@@ -183,16 +194,27 @@ struct Purger {
     }
   }
 
-  // Looks at some granules; whether it may have more to find.
-  static bool discard(Thread& t) {
-    if (Policy::looks() == 0) return false;
-    for (std::size_t looked = 0; looked < kLooksPerTick; looked += kLooksAtOnce) {
-      const Crossing crossing(t);
-      const bool found = Discard<Line>::some(t, kLooksAtOnce) != 0;
-      in_vain = found ? 0 : in_vain + kLooksAtOnce;
-      gave |= found;
+  // Goes on with a sweep, or begins one; whether it may have more to find. Of what threads at work free,
+  // pages go that nobody used between two sweeps; where memory is tight one follows the other.
+  static bool discard(Thread& t, bool idle) {
+    using D = Discard<Line>;
+    if (!D::possible()) return false;
+    sweep.again |= !idle;
+    const std::uint64_t now = os::milliseconds();
+    if (sweep.ended) {
+      const bool due = Policy::looks() != 0 || now - sweep.began >= kSweepMilliseconds;
+      if (!sweep.again || !due) return sweep.again;
+      sweep = {.began = now, .ended = false, .again = !idle};
     }
-    return in_vain << kGranuleShift <= Source::reached_bytes(S::global.source);
+    for (std::size_t looked = 0; looked < kLooksPerTick && !sweep.ended; looked += kLooksAtOnce) {
+      const Crossing crossing(t);
+      const typename D::Found found = D::some(t, sweep.at, kLooksAtOnce, D::Which::kUnused);
+      sweep.at = found.next;
+      sweep.ended = found.next == 0;
+      sweep.again |= found.in_use;
+      gave |= found.bytes != 0;
+    }
+    return !sweep.ended || sweep.again;
   }
 
   // What threads have counted and not folded: who seldom crosses, never would. Who is at the boundary now

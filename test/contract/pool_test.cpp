@@ -356,7 +356,7 @@ TYPED_TEST(PoolContract, AChildThatIsCutOffIsWhole) {
     const unsigned wrong = ForkAfterEachInstruction(
         [&] {
           for (std::size_t row = 1; row <= kSpans; ++row) {
-            hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row);
+            hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row, false);
             if (!discarded) pages.pages = 0;
             if (pages.span != 0) TypeParam::settle_pages(*this->pool_, pages);
           }
@@ -390,9 +390,9 @@ TYPED_TEST(PoolContract, FreePagesAreThoseWithoutASlotThatIsOut) {
     const std::size_t row = 1 + bin, size = hz::bin_size(bin);
     const std::uintptr_t span = this->SpanAt(row);
     TypeParam::adopt(*this->pool_, span, bin, 1, true);
-    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row).span) << "nothing was touched";
+    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row, false).span) << "nothing was touched";
     std::vector<void*> out = this->TakeAll(bin, 1);
-    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row).span) << "all of them are out";
+    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row, false).span) << "all of them are out";
     std::shuffle(out.begin(), out.end(), random);
     const auto keep = static_cast<std::ptrdiff_t>(1 + random() % (out.size() / 8 + 1));
     this->Give(bin, {out.begin() + keep, out.end()});
@@ -407,12 +407,12 @@ TYPED_TEST(PoolContract, FreePagesAreThoseWithoutASlotThatIsOut) {
       });
       if (!is_out && page * hz::kPage < end) free |= 1U << page;
     }
-    hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row);
+    hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row, false);
     ASSERT_EQ(free == 0 ? 0 : span, pages.span) << size;
     if (free == 0) continue;
     ASSERT_EQ(free, pages.pages & free) << size;
     EXPECT_EQ(0u, this->Take(bin, 1, 1).slots) << "the span is nobody's for the moment";
-    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row).span);
+    EXPECT_EQ(0u, TypeParam::claim_pages(*this->pool_, row, false).span);
     // Half of them go. What comes home meanwhile is welcome, and a second time it is not.
     pages.pages &= 0x5555;
     const hz::Given given = this->Give(bin, {out[0], out[0]});
@@ -423,7 +423,7 @@ TYPED_TEST(PoolContract, FreePagesAreThoseWithoutASlotThatIsOut) {
     const std::uintptr_t emptied = TypeParam::settle_pages(*this->pool_, pages);
     EXPECT_EQ(out.empty() ? span : 0, emptied);
     if (out.empty()) continue;
-    const hz::FreePages others = TypeParam::claim_pages(*this->pool_, row);
+    const hz::FreePages others = TypeParam::claim_pages(*this->pool_, row, false);
     EXPECT_EQ(0u, others.pages & pages.pages) << "they went already";
     if (others.span != 0) {
       EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, {others.span, bin, 0}));
@@ -432,12 +432,61 @@ TYPED_TEST(PoolContract, FreePagesAreThoseWithoutASlotThatIsOut) {
     const std::vector<void*> again = this->TakeAll(bin, 1);
     EXPECT_EQ(hz::bin_slots(bin), again.size() + out.size());
     this->Give(bin, again);
-    const hz::FreePages back = TypeParam::claim_pages(*this->pool_, row);
+    const hz::FreePages back = TypeParam::claim_pages(*this->pool_, row, false);
     EXPECT_EQ(pages.pages, back.pages & pages.pages);
     EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, back));
     this->Give(bin, out);
     EXPECT_EQ(std::vector<std::uintptr_t>{span}, this->emptied_);
   }
+}
+
+// A span from which slots went, or to which they came, is passed over once.
+TYPED_TEST(PoolContract, FreePagesOfASpanInUseAreNotNamed) {
+  const Bin bin = hz::bin_for_size(hz::kPage / 2);
+  const std::size_t row = 1;
+  const std::uintptr_t span = this->SpanAt(row);
+  TypeParam::adopt(*this->pool_, span, bin, 1, true);
+  std::vector<void*> out = this->TakeAll(bin, 1);
+  const auto names = [&](bool unused_only) {
+    const hz::FreePages pages = TypeParam::claim_pages(*this->pool_, row, unused_only);
+    if (pages.span != 0) TypeParam::settle_pages(*this->pool_, {pages.span, bin, 0});
+    return std::pair{pages.pages != 0, pages.in_use};
+  };
+  using Named = std::pair<bool, bool>;
+  const std::size_t most = out.size() / 2;
+  while (out.size() > most) this->Give(bin, {out.back()}), out.pop_back();
+  EXPECT_EQ(Named(false, true), names(true)) << "slots came home";
+  EXPECT_EQ(Named(true, false), names(true));
+  const hz::Taken taken = this->Take(bin, 1, 1);
+  ASSERT_EQ(1u, taken.slots);
+  out.push_back(this->slots_[0]);
+  EXPECT_EQ(Named(true, false), names(false)) << "whoever asks for all of them gets them";
+  EXPECT_EQ(Named(false, true), names(true)) << "a slot went";
+  EXPECT_EQ(Named(true, false), names(true));
+  this->Give(bin, out);
+}
+
+// What was discarded comes last: a slot that has memory goes out before one that must be given some.
+TYPED_TEST(PoolContract, SlotsWithMemoryGoOutFirst) {
+  const Bin bin = hz::bin_for_size(hz::kPage);
+  std::vector<std::uintptr_t> spans;
+  for (std::size_t row = 1; row <= 3; ++row) {
+    spans.push_back(this->SpanAt(row));
+    TypeParam::adopt(*this->pool_, spans.back(), bin, 1, true);
+    const std::vector<void*> out = this->TakeAll(bin, 1);
+    this->Give(bin, {out.begin() + 1, out.end()});
+  }
+  const std::size_t last = 3;  // the first in the list
+  const hz::FreePages pages = TypeParam::claim_pages(*this->pool_, last, false);
+  ASSERT_EQ(spans[last - 1], pages.span);
+  EXPECT_EQ(0u, TypeParam::settle_pages(*this->pool_, pages));
+  const unsigned others = 2 * (hz::bin_slots(bin) - 1U);
+  for (unsigned i = 0; i < others; ++i) {
+    const hz::Taken taken = this->Take(bin, 1, 1);
+    ASSERT_EQ(1u, taken.slots);
+    EXPECT_NE(spans[last - 1], taken.span) << i;
+  }
+  EXPECT_EQ(spans[last - 1], this->Take(bin, 1, 1).span);
 }
 
 }  // namespace

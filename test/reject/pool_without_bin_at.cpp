@@ -17,7 +17,7 @@ struct Box {
   static Given give(Global&, Bin, void**, unsigned);
   static std::uintptr_t next_emptied(const Global&, std::uintptr_t);
   static unsigned sift(Global&, Bin, void**, unsigned);
-  static FreePages claim_pages(Global&, std::size_t);
+  static FreePages claim_pages(Global&, std::size_t, bool);
   static std::uintptr_t settle_pages(Global&, const FreePages&);
   static Bin bin_in(const Global&, std::uintptr_t);
   static SlotsOut slots_out(Global&, std::uintptr_t);

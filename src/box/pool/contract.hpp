@@ -73,6 +73,7 @@ struct FreePages {
   std::uintptr_t span = 0;  // 0: there are none
   Bin bin = 0;
   unsigned pages = 0;
+  bool in_use = false;  // there may be some, of a span that was used since it was looked at last
 };
 
 // What of a span is out.
@@ -106,8 +107,9 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   // After one in `Given`; 0: that was the last
   { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;
   // Of the span in a row; those whose memory went already and that no slot was taken from since do not count.
-  // Until they are settled nobody gets a slot of the span.
-  { P::claim_pages(g, span) } -> std::same_as<FreePages>;
+  // Until they are settled nobody gets a slot of the span. Last argument: none of a span to which slots came,
+  // or from which they went, since this was asked of it before.
+  { P::claim_pages(g, span, zeroed) } -> std::same_as<FreePages>;
   // Those of them that are named have no memory now. The span, if it is empty: no longer the pool's, to be
   // retired
   { P::settle_pages(g, pages) } -> std::same_as<std::uintptr_t>;

@@ -8,7 +8,8 @@
 //
 //   carved <= slots of the class              slots below `carved` were handed out at least once
 //   free == number of bits in the bitmap      a bit: the slot is free and here
-//   in the list of its shelf  <=>  (free > 0 or carved < slots) and not claimed
+//   in the list of its shelf  <=>  (free > 0 or carved < slots) and not claimed; those whose pages were
+//                                  discarded come last, so that slots that have memory go out first
 //   a span's shelf changes with the locks of both shelves held
 //   free == carved            =>  nobody holds a slot: the span leaves the pool, or is claimed
 //   a bit in `absent`         =>  the page was never touched, or was discarded, and no slot that reaches into
@@ -40,6 +41,7 @@ struct BasicSpanPool {
     // it stays.
     std::atomic<std::uint16_t> place;
     bool listed, zeroed, claimed;
+    bool in_use;  // slots left it or came back since it was looked at last
   };
 
   static constexpr std::uint32_t kMostOwners = 1U << 22;  // as many as there can be threads
@@ -66,6 +68,7 @@ struct BasicSpanPool {
     struct alignas(32) Shelf {
       os::Lock lock;
       std::atomic<std::uint32_t> first{0};  // granule number; written with the lock, else a hint
+      std::uint32_t last = 0;
     };
     struct alignas(64) Shard {
       Shelf of_bin[kBins];
@@ -153,6 +156,7 @@ struct BasicSpanPool {
         }
         const std::uint32_t row = row_of(g, address(some[i]));
         Span& span = g.spans[row];
+        span.in_use = true;
         ++given.kept;
         if (++span.free == span.carved && !span.claimed) {
           if (span.listed) unlink(g, row);
@@ -188,12 +192,13 @@ struct BasicSpanPool {
     return good;
   }
 
-  static FreePages claim_pages(Global& g, std::size_t row) {
+  static FreePages claim_pages(Global& g, std::size_t row, bool unused_only) {
     FreePages claimed;
     Span& span = g.spans[row];
     const auto number = static_cast<std::uint32_t>(row);
     with_shelf(g, span, [&](Bin bin) {
       if (is_large(bin) || !span.listed || span.carved == 0) return;
+      if (unused_only && std::exchange(span.in_use, false)) return void(claimed.in_use = true);
       for (unsigned page = 0; page < kPages; ++page)
         if (is_free(g, number, page)) claimed.pages |= 1U << page;
       if (claimed.pages == 0) return;
@@ -212,7 +217,7 @@ struct BasicSpanPool {
       span.claimed = false;
       span.absent = static_cast<std::uint16_t>(span.absent | claimed.pages);
       emptied = span.free == span.carved;
-      emptied ? remove(g, row) : link(g, row);
+      emptied ? remove(g, row) : link_last(g, row);
     });
     return emptied ? claimed.span : 0;
   }
@@ -226,7 +231,7 @@ struct BasicSpanPool {
       for (Bin bin = 1; bin < kBins; ++bin) cut[bin] |= shard.of_bin[bin].lock.reset();
     for (Bin bin = 1; bin < kBins; ++bin) {
       for (auto& shard : g.shards)
-        if (cut[bin]) set_first(shard.of_bin[bin], 0);
+        if (cut[bin]) set_first(shard.of_bin[bin], 0), shard.of_bin[bin].last = 0;
     }
     for_each_row([&](std::size_t row) {
       Span& span = g.spans[row];
@@ -339,7 +344,7 @@ struct BasicSpanPool {
     span.owner = 0;
     span.absent = 0;
     set_place(span, shard_of(span), 0);
-    span.listed = span.zeroed = span.claimed = false;
+    span.listed = span.zeroed = span.claimed = span.in_use = false;
   }
 
   // Slots of one class, those of each shelf together, with its lock. A slot that is out holds its span, which
@@ -379,6 +384,7 @@ struct BasicSpanPool {
     taken.span = g.base + (std::uintptr_t{row} << kGranuleShift);
     const bool rebind = span.owner != owner && span.carved != 0;
     span.owner = owner;
+    span.in_use = true;
     if (span.free != 0) {
       take_home(g, row, taken, out, want);
     } else {
@@ -528,18 +534,30 @@ struct BasicSpanPool {
     Shelf& own = shelf_of(g, span);
     span.next = first(own);
     span.previous = 0;
-    if (span.next != 0) g.spans[span.next].previous = row;
+    (span.next != 0 ? g.spans[span.next].previous : own.last) = row;
     set_first(own, row);
+    span.listed = true;
+    check(g, row);
+  }
+  static void link_last(Global& g, std::uint32_t row) {
+    Span& span = g.spans[row];
+    Shelf& own = shelf_of(g, span);
+    if (own.last == 0) return link(g, row);
+    span.next = 0;
+    span.previous = own.last;
+    g.spans[own.last].next = row;
+    own.last = row;
     span.listed = true;
     check(g, row);
   }
   static void unlink(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
-    if (span.next != 0) g.spans[span.next].previous = span.previous;
+    Shelf& own = shelf_of(g, span);
+    (span.next != 0 ? g.spans[span.next].previous : own.last) = span.previous;
     if (span.previous != 0) {
       g.spans[span.previous].next = span.next;
     } else {
-      set_first(shelf_of(g, span), span.next);
+      set_first(own, span.next);
     }
     span.listed = false;
   }

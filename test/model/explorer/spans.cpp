@@ -93,7 +93,7 @@ struct Composition<hz_test::explorer::Spanned<kWhole>> {
 };
 template <bool kWhole>
 struct Discard<hz_test::explorer::Spanned<kWhole>> {
-  static void some(auto&, std::size_t) {}
+  static void next(auto&, std::size_t) {}
 };
 
 template <bool kWhole>
