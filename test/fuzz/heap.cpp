@@ -35,17 +35,17 @@ std::atomic<std::uint64_t> next_id{1};
 // On their way from one thread to any: in the memory of whoever took them last.
 std::array<std::atomic<Block*>, 4> mail;
 
-std::size_t filled(const Block& block) { return block.usable < kHead ? block.usable : kHead; }
+// Its last byte is written apart. A block of no bytes may have none.
+std::size_t filled(const Block& block) { return std::min(block.usable - (block.usable != 0), kHead); }
 
 void write(Block& block) {
   block.id = next_id.fetch_add(1, std::memory_order_relaxed);
   FillPattern(block.at, filled(block), block.id);
-  block.at[block.usable - 1] = static_cast<unsigned char>(block.id);
+  if (block.usable != 0) block.at[block.usable - 1] = static_cast<unsigned char>(block.id);
 }
 void check(const Block& block) {
-  const std::size_t most = filled(block) - 1;  // the last byte may be another one
-  expect(HasPattern(block.at, most, block.id), "a block does not hold what was written");
-  expect(block.at[block.usable - 1] == static_cast<unsigned char>(block.id),
+  expect(HasPattern(block.at, filled(block), block.id), "a block does not hold what was written");
+  expect(block.usable == 0 || block.at[block.usable - 1] == static_cast<unsigned char>(block.id),
          "the end of a block was written to");
   expect(hz_usable_size(block.at) == block.usable, "the usable size of a block changed");
   expect(hz_owns(block.at) == 1, "a live block is not owned");
@@ -79,7 +79,7 @@ class Worker {
     block = {static_cast<unsigned char*>(at), size, hz_usable_size(at), alignment, 0, exact};
     expect(reinterpret_cast<std::uintptr_t>(at) % (alignment > 16 ? alignment : 16) == 0,
            "a block lies wrong");
-    expect(block.usable >= size && block.usable != 0, "a block is smaller than it was asked to be");
+    expect(block.usable >= size, "a block is smaller than it was asked to be");
     // What is too large to be filled is let go at once.
     if (!may_be_had(size)) return hz_free(at), void(block = {});
     write(block);
@@ -168,7 +168,7 @@ class Worker {
       return check(block);
     }
     expect(!is_refused(n), "a size that cannot be was served");
-    const std::size_t kept = std::min({before, n, filled(old) - 1});
+    const std::size_t kept = std::min({before, n, filled(old)});
     expect(HasPattern(at, kept & ~std::size_t{7}, old.id), "realloc lost what the block held");
     block = {};
     took(block, at, n, 0, false);

@@ -112,7 +112,8 @@ TEST(LimitHard, ABlockShrinksWhereMemoryIsFull) {
     }
     void *const less = api::Realloc(huge, 3 * kMiB), *const fewest = api::Realloc(slot, 3'000);
     ASSERT_EQ(huge, less);
-    ASSERT_EQ(slot, fewest) << "there is nowhere else";
+    ASSERT_NE(nullptr, fewest);
+    EXPECT_TRUE(fewest == slot || HasSeals()) << "there is nowhere else, but for a slot that waits";
     api::FreeSized(less, 3 * kMiB);
     api::FreeSized(fewest, 3'000);
     EXPECT_EQ("", said.Text());
