@@ -194,11 +194,19 @@ struct Purger {
     }
   }
 
+  static std::size_t free_in_spans() {
+    const std::size_t spans = Retain::span_bytes(S::global.retain), out = Retain::out_bytes(S::global.retain),
+                      huge = S::global.huge_bytes.load(std::memory_order_relaxed);
+    const std::size_t slots = out > huge ? out - huge : 0;
+    return spans > slots ? spans - slots : 0;
+  }
+
   // Goes on with a sweep, or begins one; whether it may have more to find. Of what threads at work free,
-  // pages go that nobody used between two sweeps; where memory is tight one follows the other.
+  // pages go that nobody used between two sweeps; where memory is tight one follows the other. As much as may
+  // stay in any case stays.
   static bool discard(Thread& t, bool idle) {
     using D = Discard<Line>;
-    if (!D::possible()) return false;
+    if (!D::possible() || Retain::unneeded(S::global.retain, free_in_spans(), true).dirty == 0) return false;
     sweep.again |= !idle;
     const std::uint64_t now = os::milliseconds();
     if (sweep.ended) {

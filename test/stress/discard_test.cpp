@@ -99,6 +99,18 @@ TEST(Discard, AHeapThatLearnsDoesSoToo) {
   InProcessWith({{"HZ_POLICY", "learn"}}, [] { PagesGoByThemselves(); });
 }
 
+TEST(Discard, WhatMayStayInAnyCaseStays) {
+  if (!LineDiscards() || kUnderTool) GTEST_SKIP() << "nothing would go";
+  InProcessWith({{"HZ_RETAIN_FLOOR", "1G"}}, [] {
+    const Sleeper other;
+    const std::size_t before = RssBytes();
+    const std::vector<Block> left = Survivors();
+    SleepFor(2.5);
+    EXPECT_GT(Grown(before), kVolume / 2);
+    CheckAndFreeAll(left);
+  });
+}
+
 TEST(Discard, BesideThreadsNoByteIsLost) {
   InProcessWith({}, [] {
     std::atomic<bool> stop{false};
