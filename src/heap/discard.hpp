@@ -29,6 +29,7 @@ struct Discard {
   struct Found {
     std::size_t bytes = 0;  // that went
     bool in_use = false;    // a span was passed over
+    bool refused = false;   // the system did not take pages that might have gone
     std::size_t next = 0;   // granule to go on from; 0: that was the last
   };
 
@@ -80,7 +81,9 @@ struct Discard {
       FreePages claimed = Pool::claim_pages(S::shelves.pool, row, which == Which::kUnused);
       found.in_use |= claimed.in_use;
       if (claimed.span == 0) continue;
+      const unsigned free = claimed.pages;
       claimed.pages = discarded(claimed);
+      found.refused |= claimed.pages != free;
       found.bytes += static_cast<unsigned>(__builtin_popcount(claimed.pages)) * kPage;
       if (const std::uintptr_t emptied = Pool::settle_pages(S::shelves.pool, claimed))
         SpanReturn<Line>::retire(t, claimed.bin, emptied);

@@ -218,7 +218,8 @@ struct Purger {
       const Crossing crossing(t);
       const typename D::Found found = D::some(t, sweep.at, kLooksAtOnce, D::Which::kUnused);
       sweep.at = found.next;
-      sweep.ended = found.next == 0;
+      const bool in_vain = found.refused && found.bytes == 0;  // the system takes none: enough for this time
+      sweep.ended = found.next == 0 || in_vain;
       sweep.again |= found.in_use;
       gave |= found.bytes != 0;
     }
