@@ -471,7 +471,7 @@ def too_long(ledger: Ledger, share: Mapping[str, int]) -> list[str] | None:
     ] or None
 
 
-def list_tests(run: matrix.Run) -> int:
+def list_tests(run: matrix.Run) -> None:
     """For each lane, and `daily`, which is of release: its parts, for which lines now and, behind a ~, by turn."""
     print(f"turn {run.turn} of {matrix.TURNS}; seconds of all tests of a kind together, when they ran last")
     table = matrix.read()
@@ -490,7 +490,6 @@ def list_tests(run: matrix.Run) -> int:
                 seconds = f"{cost[kind]:6.0f} s" if cost[kind] and kind not in shown else " " * 8
                 shown.add(kind)
                 print(f"{seconds}  {part.name:<18} {' '.join(names)}")
-    return 0
 
 
 def coverage(chosen: Sequence[str], branches: bool, arguments: list[str]) -> int:
@@ -718,7 +717,14 @@ def main() -> int:
         return 125
     run = matrix.this_run(options.everything)
     run = replace(run, turn=options.turn or run.turn)
-    return list_tests(run) if options.list else test(options.all, run, rest)
+    if not options.list:
+        return test(options.all, run, rest)
+    try:
+        list_tests(run)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `hz test --list | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -217,3 +218,12 @@ def test_help_builds_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
             checks.main()
         assert end.value.code == 0
         assert capsys.readouterr().out.startswith(f"usage: hz {command}")
+
+
+def test_a_list_may_be_cut_short() -> None:
+    asked = [sys.executable, "-B", "-m", "hakozuna_lab.checks", "test", "--list"]
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run(asked, cwd=ROOT / "lab", stdout=writes, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (0, "")
