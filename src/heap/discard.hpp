@@ -27,13 +27,14 @@ struct Discard {
 
   enum class Which : bool { kAll, kUnused };
   struct Found {
-    std::size_t bytes = 0;  // that went
-    bool in_use = false;    // a span was passed over
-    bool refused = false;   // the system did not take pages that might have gone
-    std::size_t next = 0;   // granule to go on from; 0: that was the last
+    std::size_t bytes = 0;  // purged
+    bool in_use = false;    // a span was skipped, because it was used since the scan before
+    bool refused = false;   // the system refused to purge some pages
+    std::size_t next = 0;   // granule to continue from; 0: the scan is complete
   };
 
-  // Looks at so many granules of the arena from that one on, or fewer.
+  // Scans up to `granules` granules, beginning with granule `from`, and purges their free pages.
+  // Lock: the caller holds the thread's lock.
   static Found some(Thread& t, std::size_t from, std::size_t granules, Which which) {
     if (!possible()) return {};
     const Rows rows = Source::rows_from(S::global.source, from, granules);
@@ -45,13 +46,13 @@ struct Discard {
     }
     return found;
   }
-  // Looks at the next ones, in turn.
+  // Scans the next `granules` granules after those that the call before scanned.
   static void next(Thread& t, std::size_t granules) {
     std::atomic<std::size_t>& cursor = S::global.discard_cursor;
     const std::size_t from = cursor.load(std::memory_order_relaxed);
     cursor.store(some(t, from, granules, Which::kAll).next, std::memory_order_relaxed);
   }
-  // Looks at all of them; how many bytes went.
+  // Scans all granules; returns the bytes that were purged.
   static std::size_t all(Thread& t) {
     constexpr std::size_t kAtOnce = 1024;
     if (!possible()) return 0;

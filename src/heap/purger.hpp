@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The purger: a background thread that finishes what the boundary cannot, because nobody crosses it: the
-// caches of idle threads return to their spans, peaks decay, free pages go back to the system. It sleeps
+// caches of idle threads return to their spans, peaks decay, free pages go back to the system, those between
+// living blocks as well. It sleeps
 // while every thread is idle and nothing is left to do, and ends when the heap is small. Costs a look at
 // every thread's heads and counts a tick.
 //
@@ -40,7 +41,7 @@ struct Purger {
   static constexpr std::size_t kLooksPerTick = 1024, kLooksAtOnce = 128;  // granules
   static constexpr std::uint64_t kSweepMilliseconds = 700;                // from one to the next
 
-  // A look at each granule, for pages that are free in spans. The purger's own.
+  // One scan of all granules for free pages in spans. Owned by the purger.
   struct Sweep {
     std::uint64_t began = 0;  // milliseconds
     std::size_t at = 0;       // granule
@@ -194,6 +195,7 @@ struct Purger {
     }
   }
 
+  // Returns the bytes of spans that no thread has as slots.
   static std::size_t free_in_spans() {
     const std::size_t spans = Retain::span_bytes(S::global.retain), out = Retain::out_bytes(S::global.retain),
                       huge = S::global.huge_bytes.load(std::memory_order_relaxed);
@@ -201,9 +203,9 @@ struct Purger {
     return spans > slots ? spans - slots : 0;
   }
 
-  // Goes on with a sweep, or begins one; whether it may have more to find. Of what threads at work free,
-  // pages go that nobody used between two sweeps; where memory is tight one follows the other. As much as may
-  // stay in any case stays.
+  // Continues a sweep over all spans, or begins one. Purges the free pages of spans that no thread used since
+  // the sweep before. Begins one sweep after the other where memory is tight, and none while free slots are
+  // within the floor. Returns true if another sweep may find more.
   static bool discard(Thread& t, bool idle) {
     using D = Discard<Line>;
     if (!D::possible() || Retain::unneeded(S::global.retain, free_in_spans(), true).dirty == 0) return false;
@@ -218,8 +220,8 @@ struct Purger {
       const Crossing crossing(t);
       const typename D::Found found = D::some(t, sweep.at, kLooksAtOnce, D::Which::kUnused);
       sweep.at = found.next;
-      const bool in_vain = found.refused && found.bytes == 0;  // the system takes none: enough for this time
-      sweep.ended = found.next == 0 || in_vain;
+      const bool all_refused = found.refused && found.bytes == 0;  // by the system: the next sweep asks again
+      sweep.ended = found.next == 0 || all_refused;
       sweep.again |= found.in_use;
       gave |= found.bytes != 0;
     }

@@ -73,7 +73,7 @@ struct FreePages {
   std::uintptr_t span = 0;  // 0: there are none
   Bin bin = 0;
   unsigned pages = 0;
-  bool in_use = false;  // there may be some, of a span that was used since it was looked at last
+  bool in_use = false;  // the span was skipped: it was used since the call before
 };
 
 // What of a span is out.
@@ -107,8 +107,8 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   // After one in `Given`; 0: that was the last
   { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;
   // Of the span in a row; those whose memory went already and that no slot was taken from since do not count.
-  // Until they are settled nobody gets a slot of the span. Last argument: none of a span to which slots came,
-  // or from which they went, since this was asked of it before.
+  // No thread gets a slot of the span until settle_pages(). Last argument: skips the span if slots were taken
+  // from it, or returned to it, since the call before.
   { P::claim_pages(g, span, zeroed) } -> std::same_as<FreePages>;
   // Those of them that are named have no memory now. The span, if it is empty: no longer the pool's, to be
   // retired

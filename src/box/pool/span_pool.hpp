@@ -41,7 +41,7 @@ struct BasicSpanPool {
     // it stays.
     std::atomic<std::uint16_t> place;
     bool listed, zeroed, claimed;
-    bool in_use;  // slots left it or came back since it was looked at last
+    bool in_use;  // slots were taken from it, or returned, since claim_pages()
   };
 
   static constexpr std::uint32_t kMostOwners = 1U << 22;  // as many as there can be threads
