@@ -41,10 +41,10 @@ struct Boundary {
   // zero.
   static void* refill(Thread& t, Bin bin, bool& zeroed) {
     Observe::count(t.observe, Event::kRefill, 1);
-    hide(t, false);
     if (swap(t, bin)) {
       if (void* slot = popped(t, bin)) return slot;
     }
+    if (HZ_UNLIKELY(!has_help())) noted(t);
     C::grow(t, bin);
     C::look_at_one(t, bin);
     const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
@@ -92,7 +92,7 @@ struct Boundary {
   // A bin was full when `slot` came: makes room and takes it in.
   static void flush(Thread& t, Bin bin, void* slot) {
     Observe::count(t.observe, Event::kFlush, 1);
-    if (give_up_if_emptied(t)) return flush_to_span(t, bin, slot);
+    give_up_if_halved(t);
     if (!swap(t, bin)) make_room(t, bin);
     Front::check(t.front, bin);
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
@@ -103,33 +103,22 @@ struct Boundary {
     Spans::purge_if_due(t);
   }
 
-  // Where nobody can take back what threads cache (no purger, or no barrier on all threads), they do not
-  // cache while they empty themselves: whoever falls asleep then keeps nothing. From then on each of the
-  // thread's frees crosses and returns to its span, until it allocates again or is no longer empty. Asked by
-  // every free that crosses; whether it is so.
-  static bool give_up_if_emptied(Thread& t) {
-    const std::size_t cached = t.capacity_bytes + Exchange::outbox_bytes(t.exchange);
-    const bool emptied = HZ_UNLIKELY(!S::global.aided.load(std::memory_order_relaxed)) &&
-                         (Retain::emptied(t.retain) || t.lately.emptied(t.taken, cached));
-    if (HZ_UNLIKELY(emptied) && !Retain::may_purge(S::global.retain)) return false;
-    hide(t, emptied);
-    if (emptied && cached != 0) {
-      R::give_up(t, true);
-      R::leave(t);
-      Retain::bins_shrunk(t.retain, t.capacity_bytes);
-      t.capacity_bytes = 0;
-    }
-    return emptied;
+  // Returns the thread's cache to its spans if its live bytes have halved since that happened last, so that
+  // the last block that is freed leaves little behind. Only where no purger can do it (there is none, or no
+  // barrier on all threads), and only while much is cached or free in spans.
+  // Lock: the caller holds the thread's lock. Called at each crossing of a free.
+  static void give_up_if_halved(Thread& t) {
+    if (HZ_LIKELY(has_help())) return;
+    const std::size_t live = noted(t);
+    if (live > t.level / 2) return;
+    const std::size_t cached = Retain::idle_bytes(S::global.retain);
+    if (cached > Retain::little(S::global.retain) || Spans::has_slack(t)) halved(t, live);
   }
-  // A hidden thread sees `empty`.
-  static void hide(Thread& t, bool hidden) {
-    if (HZ_LIKELY(t.hidden == hidden)) return;
-    t.hidden = hidden;
-    S::show(t, !hidden);
-  }
-  // A stranger's slot that was just deferred waits for nobody either, then.
-  static void pass_on_if_emptied(Thread& t, unsigned owner, Bin bin, bool sent) {
-    if (HZ_LIKELY(!give_up_if_emptied(t))) return;
+  // Passes a remote slot on that was just deferred, instead of leaving it to its owner, while there is slack
+  // and no help: it could keep a span for good.
+  static void pass_on_if_slack(Thread& t, unsigned owner, Bin bin, bool sent) {
+    if (HZ_LIKELY(has_help()) || !Spans::has_slack(t)) return;
+    give_up_if_halved(t);
     R::send(t, true);
     if (sent) {
       typename Transfer::Scratch scratch;
@@ -157,6 +146,38 @@ struct Boundary {
   }
 
  private:
+  static bool has_help() { return S::global.aided.load(std::memory_order_relaxed); }
+
+  // Raises the thread's level to its live bytes, and returns those.
+  static std::size_t noted(Thread& t) {
+    const std::size_t live = live_bytes(t);
+    if (live > t.level) t.level = live;
+    return live;
+  }
+  // A thread that only frees blocks of others counts those of the process.
+  static std::size_t live_bytes(const Thread& t) {
+    if (t.taken <= 0) return Retain::live_bytes(t.retain);
+    const auto taken = static_cast<std::size_t>(t.taken);
+    const std::size_t cached = t.capacity_bytes + Exchange::outbox_bytes(t.exchange);
+    return taken > cached ? taken - cached : 0;
+  }
+  // Then purges, and discards free pages of spans, as far as it is paid for (box/retain).
+  HZ_SLOW static void halved(Thread& t, std::size_t live) {
+    t.level = live;
+    R::give_up(t, true);
+    R::leave(t);
+    if (Retain::waiting_bytes(t.retain) != 0) Transfer::flush_all(t);
+    Retain::bins_shrunk(t.retain, t.capacity_bytes);
+    t.capacity_bytes = 0;
+    Retain::fold(S::global.retain, t.retain);
+    Spans::purge_if_due(t);
+    if (Retain::has_purger(S::global.retain)) return;
+    // While more than one slot in eight is out, few pages are free.
+    const std::size_t spans = Retain::span_bytes(S::global.retain), paid = Retain::paid_for(S::global.retain);
+    if (paid != 0 && S::held().in_spans >= spans / 8 * 7)
+      Retain::purged(S::global.retain, Discard<Line>::all(t, paid));
+  }
+
   static void make_room(Thread& t, Bin bin) {
     C::grow(t, bin);
     C::look_at_one(t, bin);
@@ -201,15 +222,6 @@ struct Boundary {
       return true;
     }
     return false;
-  }
-
-  static void flush_to_span(Thread& t, Bin bin, void* slot) {
-    Bundle bundle = Bundle::of(slot);
-    t.gave(bin, 1);
-    Spans::check_marks(t, bin, bundle);
-    Spans::put_back(t, bin, bundle);
-    Transfer::trim(t);
-    Spans::purge_if_due(t);
   }
 
   // First slot to the caller, the rest into the bin; nullptr if there is none.

@@ -58,8 +58,8 @@ struct Capacities {
   static Allowance allowance(const Thread& t) {
     return {.asked = S::global.thread_budget.load(std::memory_order_relaxed),
             .share = Source::thread_share(S::global.source),
-            .aided = S::global.aided.load(std::memory_order_relaxed),
-            .most_lately = t.lately.most()};
+            .live = S::global.aided.load(std::memory_order_relaxed) ? SIZE_MAX : t.level,
+            .slack = SpanReturn<Line>::has_slack(t)};
   }
 
   static void one_gives(Thread& t, Bin except) {

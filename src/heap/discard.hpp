@@ -2,11 +2,11 @@
 //
 // Discarding: pages of a span into which no slot reaches that is out go back to the system, although the span
 // is in use. A span that a few slots hold open costs their pages then, and not 64 KiB. (They still count as
-// held.) Called by the purger's ticks, by trim, and where the policy says so by the boundary when memory is
-// mapped for a new span, with the thread's lock held; costs a look at a bitmap for each span, and a system
-// call for each run of pages. The purger passes over spans that were used since it came by last (the clock
-// algorithm): a program at work would touch those pages again at once. Source of the idea: PartitionAlloc's
-// "discard unused system pages".
+// held.) Called by the purger's ticks, without a purger by a thread whose live bytes have halved, by trim,
+// and where the policy says so by the boundary when memory is mapped for a new span, with the thread's lock
+// held; costs a look at a bitmap for each span, and a system call for each run of pages. The purger passes
+// over spans that were used since it came by last (the clock algorithm): a program at work would touch those
+// pages again at once. Source of the idea: PartitionAlloc's "discard unused system pages".
 //
 // Not where free slots carry marks or seals: a page that comes back reads as zero, and would look written to.
 #pragma once
@@ -52,12 +52,13 @@ struct Discard {
     const std::size_t from = cursor.load(std::memory_order_relaxed);
     cursor.store(some(t, from, granules, Which::kAll).next, std::memory_order_relaxed);
   }
-  // Scans all granules; returns the bytes that were purged.
-  static std::size_t all(Thread& t) {
-    constexpr std::size_t kAtOnce = 1024;
+  // Scans all granules, or until about `most` bytes were purged; returns the bytes that were.
+  static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
+    constexpr std::size_t kAtOnce = 64;
     if (!possible()) return 0;
     std::size_t bytes = 0, from = 0;
-    for (Rows rows; rows = Source::rows_from(S::global.source, from, kAtOnce), rows.begin != rows.end;
+    for (Rows rows;
+         bytes < most && (rows = Source::rows_from(S::global.source, from, kAtOnce), rows.begin != rows.end);
          from = rows.end)
       bytes += among(t, rows, Which::kAll).bytes;
     return bytes;

@@ -716,17 +716,13 @@ struct Heap {
       return Faults<Line>::note(Fault::kDoubleFree, block, bin);
     const Bin kind = bin == kHugeBin ? ended(block) : bin;
     count(t, Event::kFreeSmall, Event::kBytesFreed, kind, bin == kHugeBin, block);
-    if (bin == kHugeBin) {
-      H::free(t, block);
-      B::give_up_if_emptied(t);
-      return;
-    }
+    if (bin == kHugeBin) return H::free(t, block);
     if (Route::kOwned && Route::owner(tag) != t.owner) {
       void* const claimed = Guard::claim(S::shared.guard, block, bin);
       if (HZ_UNLIKELY(claimed == nullptr)) return Faults<Line>::note(Fault::kDoubleFree, block, bin);
       if (!Exchange::admit(t.exchange, Route::owner(tag), bin)) B::deliver(t, false);
       const bool sent = defer(t, Route::owner(tag), bin, claimed);
-      return B::pass_on_if_emptied(t, Route::owner(tag), bin, sent);
+      return B::pass_on_if_slack(t, Route::owner(tag), bin, sent);
     }
     // The wait for the lock may have been long.
     if (Guard::kClaims && HZ_UNLIKELY(!Guard::may_free(S::shared.guard, block, bin)))

@@ -129,7 +129,7 @@ struct Huge {
     if constexpr (Fence::kStand) {
       const std::size_t less = run_bytes(block) - bytes_for(size);
       Fence::shrink(address(block), size);
-      gave(t, less, bytes_for(size));
+      gave(t, less);
       S::global.huge_bytes.fetch_sub(less, std::memory_order_relaxed);
     }
   }
@@ -147,7 +147,7 @@ struct Huge {
       took(t, bytes - old_bytes);
       S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
     } else {
-      gave(t, old_bytes - bytes, bytes);
+      gave(t, old_bytes - bytes);
       S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
       SpanReturn<Line>::purge_if_due(t);
     }
@@ -184,8 +184,8 @@ struct Huge {
     Retain::slots_out(t.retain, bytes);
     Retain::fold(S::global.retain, t.retain);
   }
-  static void gave(Thread& t, std::size_t bytes, std::size_t block) {
-    Retain::slots_returned(t.retain, bytes, block);
+  static void gave(Thread& t, std::size_t bytes) {
+    Retain::slots_returned(t.retain, bytes);
     Retain::fold(S::global.retain, t.retain);
   }
 
@@ -349,7 +349,7 @@ struct Huge {
   }
   HZ_SLOW static void leave(Thread& t, std::uintptr_t at, std::size_t bytes) {
     Route::clear(S::global.route, at, kPage);
-    gave(t, bytes, bytes);
+    gave(t, bytes);
     S::global.huge_blocks.fetch_sub(1, std::memory_order_relaxed);
     S::global.huge_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     Line::Observe::count(t.observe, Event::kSpanRetired, 1);

@@ -9,7 +9,7 @@
 // Where it starts: in malloc, of a process that has threads, when the heap is worth it, whoever allocates;
 // never in free, because the C library frees under the lock that a new thread needs. A process that never had
 // a thread gets none: it may ask the system for what only such a process may have, and its forks copy all of
-// it. There, memory goes back as it is freed (Boundary::give_up_if_emptied, box/retain).
+// it. There, memory goes back as it is freed (Boundary::give_up_if_halved, box/retain).
 #pragma once
 
 #include "heap/discard.hpp"

@@ -51,7 +51,7 @@ struct Reclaim {
       const bool orphans = S::global.owners.threads(parcel.owner) == 0;
       if (orphans) {
         Spans::move(parcel.bin, parcel.slots, Phase::kOrphan);
-      } else if (parcel.slots.count != 0 && Retain::may_wait(S::global.retain, t.retain, size)) {
+      } else if (parcel.slots.count != 0 && Spans::may_wait(t, size)) {
         Transfer::prove_some(t, parcel.bin, parcel.slots);
         const unsigned count = parcel.slots.count;
         if (HZ_UNLIKELY(count == 0)) continue;  // every slot was reported

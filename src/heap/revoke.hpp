@@ -52,7 +52,7 @@ struct Revocation {
     auto* const local = t.local.peek();
     if (local == nullptr || t.revoked.peek() || !is_there(t, *local)) return false;
     S::show(*local, S::empty);
-    if (!os::barrier_on_all_threads()) return S::show(t, !t.hidden), false;
+    if (!os::barrier_on_all_threads()) return S::show(t, true), false;
     Line::Retain::enter(S::global.retain, t.retain, 1);
     const bool deferring = t.deferring.peek_first();
     take_lists(t);

@@ -98,13 +98,20 @@ struct SpanReturn {
     Retain::look(S::global.retain, t.retain);
     return dirty > Retain::dirty_limit(S::global.retain, t.retain);
   }
+  // With a purger at most kPurgedAtOnce or `least` bytes, without one all that is paid for.
   static void purge_if_due(Thread& t, std::size_t least = 0) {
     if (!too_dirty(t, 0)) return;
-    if (!Retain::may_purge(S::global.retain)) return;
-    // Whoever empties itself without a purger may never come here again.
-    const bool last = !Retain::has_purger(S::global.retain) && Retain::emptied(t.retain);
-    const std::size_t most = last ? SIZE_MAX : least > kPurgedAtOnce ? least : kPurgedAtOnce;
+    const std::size_t most = Retain::has_purger(S::global.retain)
+                                 ? (least > kPurgedAtOnce ? least : kPurgedAtOnce)
+                                 : Retain::paid_for(S::global.retain);
+    if (most == 0) return;
     Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain, t.retain), most));
+  }
+  static bool has_slack(const Thread& t) {
+    return Retain::has_slack(S::global.retain, t.retain, in_huge_blocks());
+  }
+  static bool may_wait(const Thread& t, std::size_t slot) {
+    return Retain::may_wait(S::global.retain, t.retain, slot, in_huge_blocks());
   }
 
   // A span of which the pool has all slots goes back to the source.
@@ -115,6 +122,7 @@ struct SpanReturn {
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
     if constexpr (Fences<Line>::kStand) count_purge(t, bytes);
     Retain::span_retired(t.retain, bytes);
+    if (!is_large(bin)) Retain::purged_before(S::global.retain, Pool::absent_bytes(S::shelves.pool, span));
     Observe::count(t.observe, Event::kSpanRetired, 1);
     os::probe::span_retired(span, bytes);
     if (Policy::watches()) Policy::span_retired(bin);
@@ -128,12 +136,14 @@ struct SpanReturn {
   }
 
  private:
+  static std::size_t in_huge_blocks() { return S::global.huge_bytes.load(std::memory_order_relaxed); }
+
   static constexpr unsigned kStep =
       Front::kInBand ? 32 : 64;  // slots for which the lock of their shelf is held, at most
 
   static void put_back(Thread& t, Bin bin, void** slots, unsigned count) {
     const Given given = Pool::give(S::shelves.pool, bin, slots, count);
-    Retain::slots_returned(t.retain, given.kept * bin_size(bin), bin_size(bin));
+    Retain::slots_returned(t.retain, given.kept * bin_size(bin));
     for (std::uintptr_t span = given.emptied; span != 0;) {
       const std::uintptr_t next = Pool::next_emptied(S::shelves.pool, span);
       retire(t, bin, span);

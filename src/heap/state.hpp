@@ -129,37 +129,6 @@ struct State {
 
   struct Local;
 
-  // The highest of a thread's own `taken`, in this window and the one before. A window lasts until the thread
-  // has taken as much as was its highest once more: for a thread that only frees, the peak does not decay,
-  // however slowly it goes on.
-  struct Lately {
-    static constexpr std::ptrdiff_t kLeast = 4 * kMiB;
-    static constexpr std::ptrdiff_t kShare = 8;
-
-    std::ptrdiff_t high = 0, before = 0;  // never negative
-    std::ptrdiff_t turnover = 0;          // taken in this window
-
-    std::size_t most() const { return static_cast<std::size_t>(high > before ? high : before); }
-
-    void took(std::size_t bytes, std::ptrdiff_t taken) {
-      turnover += static_cast<std::ptrdiff_t>(bytes);
-      if (taken > high) high = taken;
-    }
-
-    // Whether a thread that has `taken` bytes, of which its bins may hold `cached`, had far more a moment
-    // ago. Half a bin more it frees without coming to the boundary again.
-    bool emptied(std::ptrdiff_t taken, std::size_t cached) {
-      if (turnover >= high) {
-        before = high;
-        high = taken > 0 ? taken : 0;
-        turnover = 0;
-      }
-      const auto was = static_cast<std::ptrdiff_t>(most()), in_bins = static_cast<std::ptrdiff_t>(cached);
-      const std::ptrdiff_t few = was / kShare, unseen = in_bins / 2 < few ? in_bins / 2 : few;
-      return was > kLeast && taken - in_bins <= few + unseen;
-    }
-  };
-
   // See heap/quotas.hpp. Mapped when a thread first needs it, and there as long as its state.
   struct Quota {
     typename Line::Front::PerThread front;
@@ -180,10 +149,9 @@ struct State {
     unsigned owner = 0;
     unsigned given_batches = 0;      // see TransferCache::put
     std::size_t capacity_bytes = 0;  // sum over the bins of capacity * size, within the budget
-    bool hidden = false;             // it sees `empty` since it emptied itself
     std::ptrdiff_t taken = 0;        // bytes that came to it less those that it gave away
     std::size_t taken_back = 0;  // bytes that a revocation put back; its owner notes them when it reattaches
-    Lately lately;               // see Boundary::give_up_if_emptied
+    std::size_t level = 0;       // the most live bytes since Boundary::give_up_if_halved emptied it
     typename Line::Retain::PerThread retain;
     OwnerWord<Local*> local;      // of the thread while it lives; null for the dead
     OwnerWord<bool> deferring;    // the owner is at its outbox without the lock
@@ -201,9 +169,7 @@ struct State {
     // Slots came to the thread from elsewhere; or left it; or were taken from it, by who does not write its
     // books.
     void took(Bin bin, std::size_t slots) {
-      const std::size_t bytes = slots * bin_size(bin);
-      taken += static_cast<std::ptrdiff_t>(bytes);
-      lately.took(bytes, taken);
+      taken += static_cast<std::ptrdiff_t>(slots * bin_size(bin));
       os::probe::refill(bin_size(bin), slots);
     }
     void gave(Bin bin, std::size_t slots) {

@@ -201,7 +201,6 @@ struct Threads {
   HZ_COLD static void reattach(Thread& t) {
     restore(t);
     S::show(t, true);
-    t.hidden = false;
     wake_purger();
   }
   // Makes a state whole again that was revoked, or that a fork cut off in the middle of an operation.

@@ -212,9 +212,7 @@ struct TransferCache {
   // went.
   static unsigned trim(Thread& t) {
     constexpr unsigned kMost = 4 * kBatch;
-    if (Retain::waiting_bytes(t.retain) == 0 ||
-        Retain::may_wait(S::global.retain, t.retain, bin_size(kBins - 1)))
-      return 0;
+    if (Retain::waiting_bytes(t.retain) == 0 || Spans::may_wait(t, bin_size(kBins - 1))) return 0;
     Scratch scratch;
     unsigned room = kMost;
     const unsigned at = S::global.trim_cursor.fetch_add(kLooks, std::memory_order_relaxed);
@@ -229,6 +227,10 @@ struct TransferCache {
   }
 
  private:
+  static bool may_wait(const Thread& t, Bin bin) {
+    return Exchange::holds(bin) && Spans::may_wait(t, bin_size(bin));
+  }
+
   // Whether all of it may wait.
   static bool put_where_it_may(Thread& t, Bin bin, Bundle& bundle) {
     if (may_wait(t, bin)) {
@@ -254,10 +256,6 @@ struct TransferCache {
       }
     }
     Observe::count(t.observe, Event::kBytesCollected, count * bin_size(bin));
-  }
-
-  static bool may_wait(Thread& t, Bin bin) {
-    return Exchange::holds(bin) && Retain::may_wait(S::global.retain, t.retain, bin_size(bin));
   }
 
   // A batch, or as much of it as lies in a magazine; how many went.

@@ -54,8 +54,10 @@ TYPED_TEST(PolicyContract, TheBudgetOfAThreadKeepsItsBounds) {
   EXPECT_GT(usual, 0u);
   EXPECT_EQ(hz::kMiB, TypeParam::budget(t, {.asked = hz::kMiB}));
   EXPECT_EQ(hz::kKiB, TypeParam::budget(t, {.share = hz::kKiB}));
-  EXPECT_LE(TypeParam::budget(t, {.aided = false}), usual);
-  EXPECT_GE(TypeParam::budget(t, {.aided = false}), std::min(usual, 2 * hz::kMiB));
+  EXPECT_EQ(usual, TypeParam::budget(t, {.live = hz::kGiB, .slack = true}));
+  EXPECT_EQ(32 * hz::kKiB, TypeParam::budget(t, {.live = 64 * hz::kKiB, .slack = true}))
+      << "half of what lives";
+  EXPECT_EQ(std::min(usual, 512 * hz::kKiB), TypeParam::budget(t, {.live = 64 * hz::kKiB})) << "or a little";
   std::uint64_t now = 0;
   const auto deny = [&](std::uint64_t every) {
     unsigned gave = 0;

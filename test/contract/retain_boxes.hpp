@@ -15,18 +15,19 @@ template <class R>
 class Alone : public R::Global {
  public:
   void slots_out(std::size_t n) { R::slots_out(part(), n); }
-  void slots_returned(std::size_t n, std::size_t block) { R::slots_returned(part(), n, block); }
+  void slots_returned(std::size_t n) { R::slots_returned(part(), n); }
   void span_used(std::size_t n) { R::span_used(part(), n); }
   void span_retired(std::size_t n) { R::span_retired(part(), n); }
   void waiting_added(std::size_t n) { R::waiting_added(part(), n); }
   void waiting_taken(std::size_t n) { R::waiting_taken(part(), n); }
   void bins_grown(std::size_t n) { R::bins_grown(part(), n); }
   void bins_shrunk(std::size_t n) { R::bins_shrunk(part(), n); }
-  bool may_wait(std::size_t slot) { return R::may_wait(*this, seen(), slot); }
+  bool may_wait(std::size_t slot) { return R::may_wait(*this, seen(), slot, 0); }
   bool must_go() { return R::must_go(*this, seen()); }
-  bool emptied() { return R::emptied(seen()); }
+  bool has_slack(std::size_t elsewhere) { return R::has_slack(*this, seen(), elsewhere); }
   bool sparse(std::size_t elsewhere) { return R::sparse(*this, elsewhere); }
   bool may_spread(std::size_t elsewhere) { return R::may_spread(seen(), elsewhere); }
+  std::size_t live_bytes() { return R::live_bytes(seen()); }
   std::size_t dirty_limit() { return R::dirty_limit(*this, seen()); }
   std::size_t dirty_target() { return R::dirty_target(*this, seen()); }
 

@@ -38,7 +38,7 @@ TYPED_TEST(RetainContract, BooksBalance) {
         break;
       case 1:
         if (n > out - waiting) break;
-        this->retain_.slots_returned(n, 64);
+        this->retain_.slots_returned(n);
         out -= n;
         break;
       case 2:
@@ -65,7 +65,7 @@ TYPED_TEST(RetainContract, BoundsHoldUntilTheyAreLifted) {
   using R = TypeParam;
   R::set_purger(this->retain_, true);
   this->retain_.slots_out(100 * hz::kMiB);
-  this->retain_.slots_returned(50 * hz::kMiB, 64);
+  this->retain_.slots_returned(50 * hz::kMiB);
   const std::size_t before = this->retain_.dirty_limit();
   R::bound(this->retain_, 105, hz::kMiB, false);
   const std::size_t bounded = this->retain_.dirty_limit();
@@ -94,7 +94,7 @@ TYPED_TEST(RetainContract, AnEmptyProgramIsSmall) {
   this->retain_.slots_out(hz::kGiB);
   this->retain_.waiting_added(100 * hz::kMiB);
   this->retain_.waiting_taken(100 * hz::kMiB);
-  this->retain_.slots_returned(hz::kGiB, 64);
+  this->retain_.slots_returned(hz::kGiB);
   EXPECT_LE(this->retain_.dirty_limit(), 8 * hz::kMiB);
   EXPECT_EQ(hz::kGiB, R::peak_bytes(this->retain_));
 }
@@ -121,9 +121,9 @@ TYPED_TEST(RetainContract, APeakIsForgottenAtRest) {
   R::set_purger(this->retain_, true);
   for (int i = 0; i < 2; ++i) {  // the first return of all only starts the clock
     this->retain_.slots_out(hz::kGiB / 2);
-    this->retain_.slots_returned(i == 0 ? 1 : 0, 64);
+    this->retain_.slots_returned(i == 0 ? 1 : 0);
   }
-  this->retain_.slots_returned(hz::kGiB / 2, 64);
+  this->retain_.slots_returned(hz::kGiB / 2);
   const std::size_t before = this->retain_.dirty_limit();
   EXPECT_FALSE(R::at_rest(this->retain_));
   int ticks = 0;
@@ -146,7 +146,7 @@ TYPED_TEST(RetainContract, ThreadsKeepOneBook) {
         R::slots_out(own, 100);
         R::waiting_added(own, 50);
         R::waiting_taken(own, 40);
-        R::slots_returned(own, 60, 64);
+        R::slots_returned(own, 60);
         R::leave(this->retain_, own, kThreads);
       }
       R::fold(this->retain_, own);
@@ -180,7 +180,7 @@ TYPED_TEST(RetainContract, SeveralThreadsFoldSeldom) {
     const std::size_t before = R::out_bytes(this->retain_);
     R::enter(this->retain_, one, kThreads);
     const bool out = random() % 2 == 0;
-    out ? R::slots_out(one, kBatch) : R::slots_returned(one, kBatch, 64);
+    out ? R::slots_out(one, kBatch) : R::slots_returned(one, kBatch);
     R::leave(this->retain_, one, kThreads);
     live = out ? live + kBatch : live - kBatch;
     folds += R::out_bytes(this->retain_) != before ? 1 : 0;
@@ -202,7 +202,7 @@ TYPED_TEST(RetainContract, AThreadSeesWhatOthersFolded) {
   this->retain_.slots_out(hz::kGiB);
   this->retain_.waiting_added(hz::kGiB);
   unsigned crossings = 0;
-  for (; crossings < 100 && R::may_wait(this->retain_, own, 64); ++crossings) {
+  for (; crossings < 100 && R::may_wait(this->retain_, own, 64, 0); ++crossings) {
     R::enter(this->retain_, own, 2);
     R::leave(this->retain_, own, 2);
   }

@@ -16,6 +16,7 @@ struct Box {
   static Carved carved(const Taken&, Bin);
   static Given give(Global&, Bin, void**, unsigned);
   static std::uintptr_t next_emptied(const Global&, std::uintptr_t);
+  static std::size_t absent_bytes(const Global&, std::uintptr_t);
   static unsigned sift(Global&, Bin, void**, unsigned);
   static FreePages claim_pages(Global&, std::size_t, bool);
   static std::uintptr_t settle_pages(Global&, const FreePages&);

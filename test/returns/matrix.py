@@ -25,14 +25,19 @@ BLOCKS = ("100", "1000", "10000", "1M", "mixed")
 CIRCUMSTANCES = ("default", "no-background", "no-membarrier", "no-clone")
 BURST_MIB = 48
 
-# With --survivors. A process that never had a thread keeps what survivors hold open, as README's limits say, and so
-# do the lines of which no pages go.
+# With --survivors. The lines of which no pages go keep what survivors hold open.
 SURVIVORS = ("thousandth", "twentieth", "quarter", "first", "last")
-OF_SURVIVORS = ("helper", "parked", "ended", "busy")
+OF_SURVIVORS = ("none", "helper", "parked", "ended", "busy")
 SIZES = ("64", "512", "2048", "32768", "mixed")
 NEVER_DISCARD = ("hz3", "hz3-fast", "hz7", "secure")
 
 BOUND_KIB = 4 * 1024
+# Without a purger growth pays for giving all back twice, and time for 64 MB/s (box/retain): of ten bursts in a row the
+# last one may stay. hz7 and hz8 give back whatever it costs.
+PAYS = ("hz7", "hz8")
+# One thread gives pages between blocks back while one slot in eight is out or fewer; a little stays cached, free in spans,
+# and dirty.
+ALONE_KIB = 8 * 1024
 # Threads that never cross again keep what they freed last for other owners, where nobody can take it from them: as
 # much as README's limits say, 24 MiB as a rule, 35 seen. (The C library: 43 to 56 MiB, of blocks of 10,000 bytes and
 # more 1 to 5.)
@@ -44,7 +49,12 @@ SECURE_PARKED_KIB = 12 * 1024
 
 
 def bound_of(line, cell):
-    threads, _, _, circumstance, _ = cell
+    threads, bursts, _, circumstance, survivors = cell
+    alone = threads == "none" or circumstance in ("no-background", "no-clone")
+    if (alone and bursts == 10 and line not in PAYS) or (threads == "none" and survivors == "quarter"):
+        return BURST_MIB * 1024 + ALONE_KIB
+    if threads == "none" and survivors != "none":
+        return ALONE_KIB
     left_alone = threads in ("parked", "ended") and circumstance != "default"
     if line == "secure" and left_alone:
         return SECURE_PARKED_KIB

@@ -65,7 +65,7 @@ TEST(Hysteresis, TheRecentPeakCountsWhileTheLoadSwings) {
   Hysteresis::set_purger(g, true);
   g.slots_out(200 * kMiB);
   StopTheClock(g);
-  g.slots_returned(150 * kMiB, 64);
+  g.slots_returned(150 * kMiB);
   EXPECT_EQ(Spare(200 * kMiB, 50 * kMiB), g.dirty_limit());
 }
 
@@ -75,66 +75,68 @@ TEST(Hysteresis, WithoutAPurgerLiveBytesAndNotTheirPeakCount) {
   Alone<Hysteresis> g;
   g.slots_out(800 * kMiB);
   StopTheClock(g);
-  g.slots_returned(600 * kMiB, 64);
+  g.slots_returned(600 * kMiB);
   EXPECT_EQ(Hysteresis::kAloneFloor + 100 * kMiB, g.dirty_limit()) << "half of what lives";
   Hysteresis::set_purger(g, true);
   EXPECT_EQ(Spare(800 * kMiB, 200 * kMiB), g.dirty_limit());
   Hysteresis::set_purger(g, false);
-  g.slots_returned(200 * kMiB, 64);
+  g.slots_returned(200 * kMiB);
   EXPECT_EQ(Hysteresis::kAloneFloor, g.dirty_limit());
 }
 
-TEST(Hysteresis, WithoutAPurgerTwoOfTheLargestBlocksMayStay) {
+TEST(Hysteresis, WithoutAPurgerNoSlotsWaitWhereManyAreFreeInSpans) {
   Alone<Hysteresis> g;
-  g.slots_out(100 * kMiB);
-  g.slots_returned(100 * kMiB, 64);
-  const auto after_one_of = [&g](std::size_t block) {
-    g.slots_out(block);
-    g.slots_returned(block, block);
-    return g.dirty_limit() - Hysteresis::kAloneFloor;
-  };
-  EXPECT_EQ(0u, after_one_of(Hysteresis::kLeastBlock - 1));
-  EXPECT_EQ(16 * kMiB, after_one_of(8 * kMiB));
-  EXPECT_EQ(16 * kMiB, after_one_of(kMiB)) << "the largest";
-  EXPECT_EQ(16 * kMiB, after_one_of(Hysteresis::kMostBlock + 1)) << "this one is too large";
-  EXPECT_EQ(2 * Hysteresis::kMostBlock, after_one_of(Hysteresis::kMostBlock));
-}
-
-TEST(Hysteresis, AResidencyBudgetKeepsNoBlocks) {
-  Alone<hz::KeepRefill> g;
-  g.slots_out(8 * kMiB);
-  g.slots_returned(8 * kMiB, 8 * kMiB);
-  EXPECT_EQ(hz::KeepRefill::kFloor, g.dirty_limit());
-}
-
-TEST(Hysteresis, EmptiedIsBelowAnEighthOfTheRecentPeakWhateverBinsMayHold) {
-  Alone<Hysteresis> g;
-  g.slots_out(800 * kMiB);
-  StopTheClock(g);
-  g.bins_grown(50 * kMiB);
-  g.bins_shrunk(10 * kMiB);
-  g.slots_returned(660 * kMiB, 64);
-  EXPECT_FALSE(g.emptied()) << "an eighth and the bins are left";
-  g.slots_returned(kMiB, 64);
-  EXPECT_TRUE(g.emptied());
-  EXPECT_FALSE(g.may_wait(64)) << "nobody would put it back";
-  EXPECT_TRUE(g.must_go());
+  g.span_used(64 * kMiB);
+  g.slots_out(64 * kMiB - Hysteresis::kLeastLittle);
+  EXPECT_FALSE(g.has_slack(0));
+  EXPECT_TRUE(g.may_wait(64));
+  EXPECT_TRUE(g.has_slack(kMiB)) << "so much of it lies in no span";
+  g.slots_returned(64);
+  EXPECT_TRUE(g.has_slack(0));
+  EXPECT_FALSE(g.may_wait(64)) << "one of them could keep a span for good";
   Hysteresis::set_purger(g, true);
   EXPECT_TRUE(g.may_wait(64));
 }
 
+TEST(Hysteresis, WhatMayStayIsLittleBesideTheMostThatSpansWere) {
+  Alone<Hysteresis> g;
+  g.span_used(hz::kGiB);
+  EXPECT_EQ(hz::kGiB / Hysteresis::kLittleShare, Hysteresis::little(g));
+  g.span_retired(hz::kGiB - 64 * kMiB);
+  EXPECT_EQ(hz::kGiB / Hysteresis::kLittleShare, Hysteresis::little(g));
+  Hysteresis::set(g, {.floor = 100 * kMiB});
+  EXPECT_EQ(100 * kMiB, Hysteresis::little(g)) << "the user lets it stay";
+}
+
+TEST(Hysteresis, LiveIsNeitherWhatWaitsNorWhatBinsMayHold) {
+  Alone<Hysteresis> g;
+  g.slots_out(100 * kMiB);
+  g.waiting_added(10 * kMiB);
+  g.bins_grown(30 * kMiB);
+  g.bins_shrunk(10 * kMiB);
+  EXPECT_EQ(70 * kMiB, g.live_bytes());
+}
+
+TEST(Hysteresis, AProcessThatWasAlwaysSmallHasNoSlack) {
+  Alone<Hysteresis> g;
+  g.span_used(64 * kMiB);
+  g.slots_out(Hysteresis::kSmallProcess);
+  g.slots_returned(Hysteresis::kSmallProcess);
+  EXPECT_FALSE(g.has_slack(0));
+  g.slots_out(Hysteresis::kSmallProcess + 1);
+  EXPECT_TRUE(g.has_slack(0));
+}
+
 // However slowly it came about.
-TEST(Hysteresis, EmptiedAreAlsoAFewLiveBytesInManySpans) {
+TEST(Hysteresis, SparseAreAFewSlotsInManySpans) {
   Alone<Hysteresis> g;
   g.span_used(96 * kMiB);
   g.span_used(32 * kMiB);
   g.span_retired(64 * kMiB);
   g.slots_out(2 * kMiB);
-  EXPECT_FALSE(g.emptied());
   EXPECT_FALSE(g.sparse(0));
   EXPECT_TRUE(g.sparse(kMiB)) << "so much of it lies in no span";
-  g.slots_returned(64, 64);
-  EXPECT_TRUE(g.emptied());
+  g.slots_returned(64);
   EXPECT_TRUE(g.sparse(0));
 }
 
@@ -148,89 +150,50 @@ TEST(Hysteresis, ThreadsSpreadWhileLittleIsFreeInSpans) {
   EXPECT_FALSE(g.may_spread(64 * kMiB)) << "of what is out, so much is in no span";
   g.span_used(64 * hz::kKiB);
   EXPECT_FALSE(g.may_spread(0));
-  g.slots_returned(320 * kMiB, 64);
+  g.slots_returned(320 * kMiB);
   EXPECT_FALSE(g.may_spread(0));
 }
 
-TEST(Hysteresis, ASmallProcessIsNeverEmptied) {
+// Growth pays for kReturns returns of all that there was, in spans or not; then time does.
+TEST(Hysteresis, WithoutAPurgerWhatGoesBackIsPaidFor) {
+  constexpr std::size_t kAll = 64 * hz::kGiB;  // so much that no time that a test takes pays for it
   Alone<Hysteresis> g;
-  g.span_used(Hysteresis::kFewSpans);
-  g.slots_out(Hysteresis::kSmallProcess);
-  StopTheClock(g);
-  g.slots_returned(Hysteresis::kSmallProcess, 64);
-  EXPECT_FALSE(g.emptied());
+  EXPECT_EQ(0u, Hysteresis::paid_for(g));
+  g.span_used(kAll);
+  g.slots_out(kAll / 4 * 3);
+  g.slots_returned(kAll / 4 * 3);
+  EXPECT_EQ(Hysteresis::kReturns * kAll, Hysteresis::paid_for(g)) << "of spans, however full they were";
+  Hysteresis::purged(g, kAll);
+  EXPECT_GE(Hysteresis::paid_for(g), (Hysteresis::kReturns - 1) * kAll);
+  EXPECT_LT(Hysteresis::paid_for(g), Hysteresis::kReturns * kAll);
+  Hysteresis::purged_before(g, kAll / 2);
+  EXPECT_GE(Hysteresis::paid_for(g), (Hysteresis::kReturns - 1) * kAll + kAll / 2)
+      << "it was none that one pays for";
+  for (std::size_t i = 0; i < Hysteresis::kReturns; ++i) Hysteresis::purged(g, kAll);
+  EXPECT_EQ(0u, Hysteresis::paid_for(g));
+  g.span_used(kAll);
+  EXPECT_GT(Hysteresis::paid_for(g), kAll) << "it has grown";
 }
 
-// All at once if it was there for a while, and a part in advance; not again before it can have been written
-// once more.
-TEST(Hysteresis, AloneGivesBackNoFasterThanPagesAreWritten) {
-  constexpr std::size_t kAll = hz::kGiB;  // some 400 ms
+TEST(Hysteresis, TimePaysToo) {
+  constexpr std::size_t kAll = 4 * kMiB;
   Alone<Hysteresis> g;
   g.slots_out(kAll);
-  g.slots_returned(kAll, 64);
-  constexpr unsigned kParts = Hysteresis::kInAdvance;
-  for (unsigned part = 0; part < kParts + 1; ++part) {
-    EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
-    Hysteresis::purged(g, kAll / kParts);
-  }
-  Hysteresis::purged(g, kAll / kParts);
-  EXPECT_FALSE(Hysteresis::may_purge(g));
+  for (std::size_t i = 0; i < Hysteresis::kReturns; ++i) Hysteresis::purged(g, kAll);
+  std::this_thread::sleep_for(
+      std::chrono::microseconds(Hysteresis::kReturns * kAll / Hysteresis::kBytesPerMicrosecond));
+  EXPECT_EQ(Hysteresis::kReturns * kAll, Hysteresis::paid_for(g)) << "who slept may return all, and no more";
+}
+
+TEST(Hysteresis, APurgerPaysNothingAndAResidencyBudgetNeither) {
+  Alone<Hysteresis> g;
+  g.slots_out(kMiB);
   Hysteresis::set_purger(g, true);
-  EXPECT_TRUE(Hysteresis::may_purge(g)) << "a purger looks after it";
-}
-
-// Pages go back by the span, and spans are larger than what was in them.
-TEST(Hysteresis, AloneAllSpansMayGoBackAtOnceHoweverFullTheyWere) {
-  constexpr std::size_t kSpans = hz::kGiB;
-  Alone<Hysteresis> g;
-  g.span_used(kSpans);
-  g.slots_out(kSpans / 4 * 3);
-  g.slots_returned(kSpans / 4 * 3, 64);
-  for (unsigned part = 0; part < 8; ++part) {
-    EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
-    g.span_retired(kSpans / 8);
-    Hysteresis::purged(g, kSpans / 8);
-  }
-  Hysteresis::purged(g, kSpans / Hysteresis::kInAdvance);
-  Hysteresis::purged(g, kSpans / 8);
-  EXPECT_FALSE(Hysteresis::may_purge(g));
-}
-
-// Slow enough for the rate, but again and again.
-TEST(Hysteresis, WhoEmptiesItselfADozenTimesInARowIsHeldOffThen) {
-  Alone<Hysteresis> g;
-  constexpr std::size_t kAll = 64 * kMiB;
-  const auto wait = std::chrono::microseconds(kAll / Hysteresis::kBytesPerMicrosecond + 2000);
-  unsigned times = 0;
-  for (; times < 100 && Hysteresis::may_purge(g); ++times) {
-    g.slots_out(kAll);
-    g.slots_returned(kAll, 64);
-    Hysteresis::purged(g, kAll);
-    std::this_thread::sleep_for(wait);
-  }
-  EXPECT_GE(times, Hysteresis::kTurns);
-  EXPECT_LT(times, 100u);
-  std::this_thread::sleep_for(std::chrono::microseconds(kAll / Hysteresis::kTurningBytesPerMicrosecond));
-  EXPECT_TRUE(Hysteresis::may_purge(g)) << "later";
-}
-
-// What it did in its smaller days is little beside what it has now.
-TEST(Hysteresis, WhoHasGrownMayGiveBackAllOfItWhateverItTurnedOverBefore) {
-  Alone<Hysteresis> g;
-  constexpr std::size_t kBefore = 4 * kMiB, kNow = 256 * kMiB;
-  g.slots_out(kBefore);
-  g.slots_returned(kBefore, 64);
-  for (unsigned times = 0; times < 100 && Hysteresis::may_purge(g); ++times) {
-    Hysteresis::purged(g, kBefore);
-    std::this_thread::sleep_for(std::chrono::microseconds(kBefore / Hysteresis::kBytesPerMicrosecond + 500));
-  }
-  g.slots_out(kNow);
-  std::this_thread::sleep_for(std::chrono::microseconds(kNow / Hysteresis::kBytesPerMicrosecond));
-  g.slots_returned(kNow, 64);
-  for (unsigned part = 0; part < 8; ++part) {
-    EXPECT_TRUE(Hysteresis::may_purge(g)) << part;
-    Hysteresis::purged(g, kNow / 8);
-  }
+  Hysteresis::purged(g, hz::kGiB);
+  EXPECT_EQ(Hysteresis::kReturns * kMiB, Hysteresis::paid_for(g));
+  Alone<hz::KeepRefill> budget;
+  hz::KeepRefill::purged(budget, hz::kGiB);
+  EXPECT_EQ(~std::size_t{0}, hz::KeepRefill::paid_for(budget));
 }
 
 TEST(Hysteresis, WaitingSlotsMayTakeHalfOfTheSpareAndManySmallOnesASixteenth) {
@@ -294,10 +257,10 @@ TEST(Hysteresis, APeakCountsForOneWindowAfterItsOwn) {
   Alone<Hysteresis> g;
   g.slots_out(900 * kMiB);
   BeganWindowsAgo(g, 1);
-  g.slots_returned(100 * kMiB, 64);
+  g.slots_returned(100 * kMiB);
   EXPECT_EQ(900 * kMiB, Recent(g));
   BeganWindowsAgo(g, 1);
-  g.slots_returned(50 * kMiB, 64);
+  g.slots_returned(50 * kMiB);
   EXPECT_EQ(800 * kMiB, Recent(g)) << "what lived when the window began";
 }
 
@@ -305,14 +268,14 @@ TEST(Hysteresis, AWindowInWhichNobodyLookedEndsToo) {
   Alone<Hysteresis> g;
   g.slots_out(900 * kMiB);
   BeganWindowsAgo(g, 2);
-  g.slots_returned(600 * kMiB, 64);
+  g.slots_returned(600 * kMiB);
   EXPECT_EQ(300 * kMiB, Recent(g));
 }
 
 TEST(Hysteresis, TheFirstLookAtTheClockIsNoEnd) {
   Alone<Hysteresis> g;
   g.slots_out(64 * kMiB);
-  g.slots_returned(kMiB, 64);
+  g.slots_returned(kMiB);
   EXPECT_EQ(64 * kMiB, Recent(g));
 }
 
@@ -320,7 +283,7 @@ TEST(Hysteresis, IdleThePeakIsForgottenInTwoBeats) {
   Alone<Hysteresis> g;
   g.slots_out(64 * kMiB);
   StopTheClock(g);
-  g.slots_returned(32 * kMiB, 64);
+  g.slots_returned(32 * kMiB);
   Hysteresis::rest(g, false);
   Hysteresis::rest(g, true);
   EXPECT_EQ(64 * kMiB, Recent(g));

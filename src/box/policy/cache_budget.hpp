@@ -14,7 +14,7 @@ template <class Line>
 struct CacheBudget {
   static constexpr unsigned kDeniedPerTake = 16, kDeniedPerBudget = 256;
   static constexpr std::uint64_t kBusyMicroseconds = 500, kCalmMicroseconds = 50000;  // for so many denials
-  static constexpr std::size_t kAloneShare = 2, kLeastAlone = 2 * kMiB;
+  static constexpr std::size_t kShareOfLive = 2, kLeastAlone = 512 * kKiB;
 
   struct PerThread {
     std::size_t budget = Line::kThreadCacheBytes;
@@ -28,11 +28,9 @@ struct CacheBudget {
   static std::size_t budget(const PerThread& t, const Allowance& a) {
     if (a.asked != 0) return a.asked;
     const std::size_t usual = a.share < t.budget ? a.share : t.budget;
-    if (a.aided) return usual;
-    // Nobody will take it back; and of what is far more than the thread has, nobody could tell whether it is
-    // emptied.
-    const std::size_t share_of_most = a.most_lately / kAloneShare;
-    const std::size_t alone = share_of_most < kLeastAlone ? kLeastAlone : share_of_most;
+    // So a thread crosses the boundary before its live bytes halve (Boundary::give_up_if_halved).
+    const std::size_t share = a.live / kShareOfLive;
+    const std::size_t alone = a.slack || share > kLeastAlone ? share : kLeastAlone;
     return usual < alone ? usual : alone;
   }
 

@@ -37,8 +37,10 @@ struct Cap {
 struct Allowance {
   std::size_t asked = 0;                // bytes, by the user; 0: nothing
   std::size_t share = ~std::size_t{0};  // of a small container
-  bool aided = true;                    // there is somebody who can take the cache back
-  std::size_t most_lately = 0;          // bytes that the thread had
+  // Where nobody could take the cache back: bytes that the thread has, and whether many slots of spans are
+  // free, so that what it caches may keep spans.
+  std::size_t live = ~std::size_t{0};
+  bool slack = false;
 };
 
 // What follows when a bin is not given a larger capacity, for the thread's budget is spent.

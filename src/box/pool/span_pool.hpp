@@ -176,6 +176,11 @@ struct BasicSpanPool {
     return at(g, g.spans[row_of(g, span)].next);
   }
 
+  // Of a span that has emptied: bytes that have no memory.
+  static std::size_t absent_bytes(const Global& g, std::uintptr_t span) {
+    return static_cast<std::size_t>(__builtin_popcount(g.spans[row_of(g, span)].absent)) * kPage;
+  }
+
   // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come
   // to the front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
@@ -312,8 +317,12 @@ struct BasicSpanPool {
     const Span& span = g.spans[row];
     const Bin bin = bin_of(span);
     if ((span.absent >> page & 1) != 0) return false;
-    for (unsigned i = first_slot(bin, page); i <= last_slot(bin, page) && i < span.carved; ++i)
-      if ((g.bits.word(row, i / 64) >> (i % 64) & 1) == 0) return false;
+    const unsigned last = last_slot(bin, page), end = last < span.carved ? last + 1 : span.carved;
+    for (unsigned i = first_slot(bin, page), next = 0; i < end; i = next) {
+      next = (i / 64 + 1) * 64 < end ? (i / 64 + 1) * 64 : end;
+      const std::uint64_t slots = ~std::uint64_t{0} >> (64 - (next - i)) << (i % 64);
+      if ((g.bits.word(row, i / 64) & slots) != slots) return false;
+    }
     return true;
   }
 
@@ -337,12 +346,11 @@ struct BasicSpanPool {
   static void set_first(Shelf& shelf, std::uint32_t row) {
     shelf.first.store(row, std::memory_order_relaxed);
   }
-  // But for the shard, which others read.
+  // But for the shard, which others read, and the absent pages, which who gets the span may ask for.
   static void clear(Span& span) {
     span.next = span.previous = 0;
     span.carved = span.free = 0;
     span.owner = 0;
-    span.absent = 0;
     set_place(span, shard_of(span), 0);
     span.listed = span.zeroed = span.claimed = span.in_use = false;
   }

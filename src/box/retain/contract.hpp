@@ -37,11 +37,11 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::set_purger(g, yes) } -> std::same_as<void>;  // a purger is at work, or no longer
   { R::has_purger(seen) } -> std::same_as<bool>;
   // By a thread, with its own part of the books.
-  { R::slots_out(t, bytes) } -> std::same_as<void>;              // slots left their spans
-  { R::slots_returned(t, bytes, bytes) } -> std::same_as<void>;  // ... and returned; the size of one
-  { R::span_used(t, bytes) } -> std::same_as<void>;              // a span for slots was had ...
-  { R::span_retired(t, bytes) } -> std::same_as<void>;           // ... and given back
-  { R::waiting_added(t, bytes) } -> std::same_as<void>;          // slots began to wait in the exchange
+  { R::slots_out(t, bytes) } -> std::same_as<void>;       // slots left their spans
+  { R::slots_returned(t, bytes) } -> std::same_as<void>;  // ... and returned
+  { R::span_used(t, bytes) } -> std::same_as<void>;       // a span for slots was had ...
+  { R::span_retired(t, bytes) } -> std::same_as<void>;    // ... and given back
+  { R::waiting_added(t, bytes) } -> std::same_as<void>;   // slots began to wait in the exchange
   { R::waiting_taken(t, bytes) } -> std::same_as<void>;
   { R::bins_grown(t, bytes) } -> std::same_as<void>;   // thread bins may hold so much more ...
   { R::bins_shrunk(t, bytes) } -> std::same_as<void>;  // ... or less
@@ -52,22 +52,27 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::fold(g, t) } -> std::same_as<void>;  // whatever it is
   // Read at once: before what is dear is done by what was read earlier
   { R::look(seen, t) } -> std::same_as<void>;
-  { R::rest(g, yes) } -> std::same_as<void>;                // time has passed; idle: nobody is at work
-  { R::at_rest(seen) } -> std::same_as<bool>;               // more of it would change nothing
-  { R::may_wait(seen, own, bytes) } -> std::same_as<bool>;  // may slots of that size wait in shared lists?
+  { R::rest(g, yes) } -> std::same_as<void>;   // time has passed; idle: nobody is at work
+  { R::at_rest(seen) } -> std::same_as<bool>;  // more of it would change nothing
+  // May slots of that size wait in shared lists? So many of the bytes that are out are no slots of spans
+  { R::may_wait(seen, own, bytes, bytes) } -> std::same_as<bool>;
   { R::must_go(seen, own) } -> std::same_as<bool>;  // ... so many that even their owner is to lose some
   // Purge when free dirty memory exceeds this ...
   { R::dirty_limit(seen, own) } -> std::same_as<std::size_t>;
   { R::dirty_target(seen, own) } -> std::same_as<std::size_t>;  // ... until it is down to that
-  { R::may_purge(seen) } -> std::same_as<bool>;                 // it is not too soon after ...
-  { R::purged(g, bytes) } -> std::same_as<void>;                // ... so much was purged
+  { R::paid_for(seen) } -> std::same_as<std::size_t>;           // ... so many bytes, without a purger ...
+  { R::purged(g, bytes) } -> std::same_as<void>;                // ... and so much was
+  { R::purged_before(g, bytes) } -> std::same_as<void>;  // so much of what will be purged has no memory
   // Of what waits and so much dirty; at each tick; all idle?
   { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;
-  { R::emptied(own) } -> std::same_as<bool>;  // the program holds little of what it held a moment ago
-  // Do few slots keep many spans? So many of the bytes that are out are no slots of spans.
+  // Are many bytes of spans free slots? Likewise, as in the next ones
+  { R::has_slack(seen, own, bytes) } -> std::same_as<bool>;
+  { R::little(seen) } -> std::same_as<std::size_t>;  // bytes that are not many
+  // Do few slots keep many spans?
   { R::sparse(seen, bytes) } -> std::same_as<bool>;
-  // May a thread have a span of its own although others' have free slots? Likewise
+  // May a thread have a span of its own although others' have free slots?
   { R::may_spread(own, bytes) } -> std::same_as<bool>;
+  { R::live_bytes(own) } -> std::same_as<std::size_t>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;
   // Of these, what waits or may be in the bins of threads
   { R::idle_bytes(seen) } -> std::same_as<std::size_t>;

@@ -21,13 +21,11 @@
 //             last kLooks looks, or is there while all threads are idle; it goes
 //
 // That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as
-// it is freed: allowed is a share of live itself, and the floor is kAloneFloor and room for two of the
-// largest block of up to kMostBlock that was freed: a program turns such blocks over without page faults (the
-// same rule as the C library's dynamic M_TRIM_THRESHOLD). Nor does it give back faster than
-// kBytesPerMicrosecond: whoever frees faster than that never wrote what he had, and would pay for the pages
-// alone; nor, after kTurns times all that it had, faster than kTurningBytesPerMicrosecond, which costs a
-// twentieth of its time. The same holds where live has not come near half of recent for kQuietMilliseconds,
-// with the usual floor.
+// it is freed: allowed is a share of live itself, and the floor is kAloneFloor. Each byte that goes back has
+// to be paid for: growth pays for kReturns returns of all that there ever was, and time for
+// kBytesPerMicrosecond, a twentieth of it or less. What is not paid for yet goes back later, when somebody
+// crosses. The same holds where live has not come near half of recent for kQuietMilliseconds, with the usual
+// floor.
 #pragma once
 
 #include <atomic>
@@ -44,26 +42,22 @@ struct UsualFootprint {
   static constexpr std::uint64_t kWindowMilliseconds = 250;
   static constexpr std::uint64_t kQuietMilliseconds = ~std::uint64_t{0};  // never: the purger is soon enough
   static constexpr std::size_t kAloneFloor = kMiB;
-  static constexpr std::size_t kBlocks = 2;  // so many of the largest; 0: none
-  // Half of what a core writes to new pages, 0: any; and the rate for a program that has emptied itself
-  // kTurns times in a row.
-  static constexpr std::size_t kBytesPerMicrosecond = 2560, kTurningBytesPerMicrosecond = 128, kTurns = 12;
+  // A page that goes and is touched again costs 2 to 4 microseconds. kReturns 0: as fast as it can.
+  static constexpr std::size_t kReturns = 2, kBytesPerMicrosecond = 64;
 };
 
 template <class Footprint>
 struct BasicHysteresis : Footprint {
-  static constexpr std::size_t kBusy = 2, kEmptied = 8, kSparse = 32, kLooks = 5;
+  static constexpr std::size_t kBusy = 2, kSparse = 32, kLooks = 5;
   static constexpr std::size_t kSmall = 512, kFreelyWaiting = 4 * kMiB;
-  static constexpr std::size_t kSmallProcess = 4 * kMiB;  // is never emptied
+  static constexpr std::size_t kSmallProcess = 4 * kMiB;
+  static constexpr std::size_t kLittleShare = 128, kLeastLittle = 2 * kMiB;
   static constexpr std::size_t kFewSpans = 2 * kMiB;
   static constexpr std::size_t kSpread = 32, kSpreadFreely = 4 * kMiB;
-  static constexpr std::uint64_t kInAdvance = 4;  // such a part of what there was
-  static constexpr std::size_t kLeastBlock = 128 * kKiB, kMostBlock = 8 * kMiB;
 
   // A thread's part: what it counted and has not folded into Global, and what it read there last.
   struct PerThread {
     std::ptrdiff_t out = 0, waiting = 0, bins = 0, spans = 0;
-    std::size_t largest = 0;
     std::ptrdiff_t most = 0;  // so much of each may stay here
     unsigned entered = 0;     // crossings since it read
     struct {
@@ -72,22 +66,23 @@ struct BasicHysteresis : Footprint {
     } seen;
   };
 
-  // Bytes that were given back, less what the time since then allows. Whether they are many is asked of what
-  // the program ever had by then: one that grows has turned less of it over.
-  class Turned {
+  // Bytes that were given back, less those that the time since then has paid for. Threads that add at the
+  // same time may lose some.
+  class Debt {
    public:
-    bool is_little(std::uint64_t now, std::size_t peak) const { return at(now) <= Footprint::kTurns * peak; }
-    void add(std::uint64_t now, std::size_t bytes) {
-      bytes_.store(at(now) + bytes, std::memory_order_relaxed);
+    std::size_t bytes() const { return at(os::microseconds()); }
+    void add(std::size_t more, std::size_t less) {
+      const std::uint64_t now = os::microseconds(), all = at(now) + more;
+      bytes_.store(all > less ? all - less : 0, std::memory_order_relaxed);
       at_.store(now, std::memory_order_relaxed);
     }
 
    private:
     std::uint64_t at(std::uint64_t now) const {
-      const std::uint64_t passed = now - at_.load(std::memory_order_relaxed);
+      const std::uint64_t paid =
+          (now - at_.load(std::memory_order_relaxed)) * Footprint::kBytesPerMicrosecond;
       const std::uint64_t bytes = bytes_.load(std::memory_order_relaxed);
-      const std::uint64_t allowed = passed * Footprint::kTurningBytesPerMicrosecond;
-      return bytes > allowed ? bytes - allowed : 0;
+      return bytes > paid ? bytes - paid : 0;
     }
     std::atomic<std::uint64_t> bytes_{0}, at_{0};  // microseconds
   };
@@ -97,11 +92,9 @@ struct BasicHysteresis : Footprint {
     alignas(kCacheLine) std::atomic<std::size_t> percent{Footprint::kDefaultPercent};
     std::atomic<std::size_t> floor{Footprint::kFloor}, alone_floor{Footprint::kAloneFloor};
     std::atomic<std::size_t> most_percent{~std::size_t{0}}, most_floor{~std::size_t{0}};  // the policy's
-    std::atomic<bool> waits{true};                   // slots wait for what there recently was, too
-    std::atomic<std::size_t> largest{0};             // block that was freed
-    std::atomic<bool> has_purger{false};             // at work
-    std::atomic<std::uint64_t> purge_not_before{0};  // in microseconds; while there is none
-    Turned turned;                                   // likewise
+    std::atomic<bool> waits{true};        // slots wait for what there recently was, too
+    std::atomic<bool> has_purger{false};  // at work
+    Debt debt;                            // while there is none
     // Sums, and what they were.
     alignas(kCacheLine) std::atomic<std::size_t> out{0};
     std::atomic<std::size_t> waiting{0}, bins{0}, peak{0};
@@ -131,10 +124,7 @@ struct BasicHysteresis : Footprint {
   }
 
   static void slots_out(PerThread& t, std::size_t bytes) { t.out += signed_of(bytes); }
-  static void slots_returned(PerThread& t, std::size_t bytes, std::size_t block) {
-    t.out -= signed_of(bytes);
-    if (HZ_UNLIKELY(block >= kLeastBlock && block <= kMostBlock && block > t.largest)) t.largest = block;
-  }
+  static void slots_returned(PerThread& t, std::size_t bytes) { t.out -= signed_of(bytes); }
   static void span_used(PerThread& t, std::size_t bytes) { t.spans += signed_of(bytes); }
   static void span_retired(PerThread& t, std::size_t bytes) { t.spans -= signed_of(bytes); }
   static void waiting_added(PerThread& t, std::size_t bytes) { t.waiting += signed_of(bytes); }
@@ -200,14 +190,14 @@ struct BasicHysteresis : Footprint {
   }
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
-  static bool may_wait(const Global& g, const PerThread& t, std::size_t slot) {
-    if (empties_itself(g, t)) return false;  // nobody would put it back
+  static bool may_wait(const Global& g, const PerThread& t, std::size_t slot, std::size_t elsewhere) {
+    if (!has_purger(g) && has_slack(g, t, elsewhere)) return false;  // it could keep a span for good
     const std::size_t waiting = waiting_bytes(t);
     const bool few = waiting > kFreelyWaiting && (slot <= kSmall || !has_purger(g));
     return waiting <= spare_for_waiting(g, t) / (few ? 16 : 2);
   }
   static bool must_go(const Global& g, const PerThread& t) {
-    return waiting_bytes(t) > spare_for_waiting(g, t) || empties_itself(g, t);
+    return waiting_bytes(t) > spare_for_waiting(g, t);
   }
   static std::size_t dirty_limit(const Global& g, const PerThread& t) {
     const std::size_t all = spare(g, t);
@@ -215,28 +205,16 @@ struct BasicHysteresis : Footprint {
     return waiting < all - all / 4 ? all - waiting : all / 4;
   }
   static std::size_t dirty_target(const Global& g, const PerThread& t) { return dirty_limit(g, t) / 4 * 3; }
-  static bool may_purge(const Global& g) {
-    if constexpr (Footprint::kBytesPerMicrosecond != 0) {
-      if (has_purger(g)) return true;
-      // A part may go in advance: who wrote all that he had at the full speed of a core, and frees it, would
-      // be left with that part, and may never come again.
-      const std::uint64_t now = os::microseconds(), most = most_held(g) / Footprint::kBytesPerMicrosecond;
-      return now + most / kInAdvance >= g.purge_not_before.load(std::memory_order_relaxed) &&
-             g.turned.is_little(now, most_held(g));
-    }
-    return true;
+  static std::size_t paid_for(const Global& g) {
+    const std::size_t paid = Footprint::kReturns * most_held(g), debt = g.debt.bytes();
+    return Footprint::kReturns == 0 ? ~std::size_t{0} : paid > debt ? paid - debt : 0;
   }
   static void purged(Global& g, std::size_t bytes) {
-    if constexpr (Footprint::kBytesPerMicrosecond != 0) {
-      if (has_purger(g)) return;
-      // All that the program had may go at once, if it had it for as long as that takes.
-      const std::uint64_t now = os::microseconds(), most = most_held(g) / Footprint::kBytesPerMicrosecond;
-      const std::uint64_t then = g.purge_not_before.load(std::memory_order_relaxed);
-      g.purge_not_before.store(
-          (then + most > now ? then : now - most) + bytes / Footprint::kBytesPerMicrosecond,
-          std::memory_order_relaxed);
-      g.turned.add(now, bytes);
-    }
+    if (Footprint::kReturns != 0 && !has_purger(g)) g.debt.add(bytes, 0);
+  }
+  // So much of what will be purged has no memory any more.
+  static void purged_before(Global& g, std::size_t bytes) {
+    if (Footprint::kReturns != 0 && bytes != 0 && !has_purger(g)) g.debt.add(0, bytes);
   }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
     const std::size_t waiting = waiting_bytes(g);
@@ -248,27 +226,37 @@ struct BasicHysteresis : Footprint {
     if (g.looks != 0) return {};
     return {g.least_waiting, g.least_dirty > floor ? g.least_dirty - floor : 0};
   }
-  // Live bytes are an eighth of what they recently were, or so few in so many spans that each slot which is
-  // cached keeps one of them.
-  static bool emptied(const PerThread& t) {
-    const std::size_t now = live(t), was = recent(t), bins = sum(t.seen.bins, t.bins),
-                      spans = sum(t.seen.spans, t.spans);
-    const std::size_t busy = now > bins ? now - bins : 0;
-    return (was > kSmallProcess && busy < was / kEmptied) || few_in(now, spans);
-  }
-  // The same of slots of all threads; `elsewhere`: of what is out, bytes that are no slots of spans.
+  // Few slots are in many spans, so that each one that is cached keeps one of them. `elsewhere`: of what is
+  // out, bytes that are no slots of spans.
   static bool sparse(const Global& g, std::size_t elsewhere) {
-    const std::size_t out = out_bytes(g);
-    return few_in(out > elsewhere ? out - elsewhere : 0, span_bytes(g));
+    const std::size_t spans = span_bytes(g);
+    return spans > kFewSpans && slots_of(out_bytes(g), elsewhere) < spans / kSparse;
+  }
+  // Free slots in spans are more than a little, and the process was not always small.
+  static bool has_slack(const Global& g, const PerThread& t, std::size_t elsewhere) {
+    const std::size_t spans = sum(t.seen.spans, t.spans);
+    return peak_bytes(g) > kSmallProcess && spans > slots_of(sum(t.seen.out, t.out), elsewhere) + little(g);
+  }
+  // What may stay without a purger: beside what there ever was in spans.
+  static std::size_t little(const Global& g) {
+    const std::size_t share = g.most_spans.load(std::memory_order_relaxed) / kLittleShare;
+    const std::size_t floor = g.alone_floor.load(std::memory_order_relaxed);
+    const std::size_t least = floor > kLeastLittle ? floor : kLeastLittle;
+    return share > least ? share : least;
   }
 
   // As long as free slots in spans are few bytes, or few beside what is out.
   static bool may_spread(const PerThread& t, std::size_t elsewhere) {
-    const std::size_t out = sum(t.seen.out, t.out), spans = sum(t.seen.spans, t.spans);
-    const std::size_t slots = out > elsewhere ? out - elsewhere : 0;
+    const std::size_t spans = sum(t.seen.spans, t.spans);
+    const std::size_t slots = slots_of(sum(t.seen.out, t.out), elsewhere);
     return spans <= slots + slots / kSpread + kSpreadFreely;
   }
 
+  // Without what waits, and what may be in the bins of threads.
+  static std::size_t live_bytes(const PerThread& t) {
+    const std::size_t bins = sum(t.seen.bins, t.bins), all = live(t);
+    return all > bins ? all - bins : 0;
+  }
   static std::size_t idle_bytes(const Global& g) {
     return waiting_bytes(g) + sum(g.bins.load(std::memory_order_relaxed), 0);
   }
@@ -286,16 +274,12 @@ struct BasicHysteresis : Footprint {
     const std::size_t spans = g.most_spans.load(std::memory_order_relaxed);
     return spans > peak_bytes(g) ? spans : peak_bytes(g);
   }
-  // Without a purger; who does so again and again keeps what is put back all the same.
-  static bool empties_itself(const Global& g, const PerThread& t) {
-    return !has_purger(g) && emptied(t) && g.turned.is_little(os::microseconds(), most_held(g));
-  }
   static constexpr unsigned kEntriesPerLook = 16;
   // What threads have counted and not folded: a quarter of recent all together, and so much each.
   static constexpr std::size_t kUnfoldedShare = 4, kUnfoldedMost = kMiB;
 
-  static bool few_in(std::size_t slots, std::size_t spans) {
-    return spans > kFewSpans && slots < spans / kSparse;
+  static std::size_t slots_of(std::size_t out, std::size_t elsewhere) {
+    return out > elsewhere ? out - elsewhere : 0;
   }
   static std::ptrdiff_t signed_of(std::size_t bytes) { return static_cast<std::ptrdiff_t>(bytes); }
   static bool exceeds(std::ptrdiff_t change, std::ptrdiff_t most) { return change > most || -change > most; }
@@ -318,8 +302,6 @@ struct BasicHysteresis : Footprint {
     raise(g.peak, out_bytes(g));
     raise(g.most_spans, span_bytes(g));
     raise(g.high, live(g));
-    if (HZ_UNLIKELY(t.largest > g.largest.load(std::memory_order_relaxed))) raise(g.largest, t.largest);
-    t.largest = 0;
     if (returned != 0 && recent(g) > live(g)) fell(g, returned);
   }
 
@@ -355,17 +337,15 @@ struct BasicHysteresis : Footprint {
     const std::size_t now = live(t);
     const std::size_t from = follows ? recent(t) : now;
     const std::size_t allowed = from / 100 * least_of(g.percent, g.most_percent);
-    return floor(g, t) + (allowed > now ? allowed - now : 0);
+    return floor(g) + (allowed > now ? allowed - now : 0);
   }
   static std::size_t least_of(const std::atomic<std::size_t>& one, const std::atomic<std::size_t>& other) {
     const std::size_t a = one.load(std::memory_order_relaxed), b = other.load(std::memory_order_relaxed);
     return a < b ? a : b;
   }
-  static std::size_t floor(const Global& g, const PerThread& t) {
+  static std::size_t floor(const Global& g) {
     if (has_purger(g)) return least_of(g.floor, g.most_floor);
-    const std::size_t largest = g.largest.load(std::memory_order_relaxed);
-    return g.alone_floor.load(std::memory_order_relaxed) +
-           Footprint::kBlocks * (largest > t.largest ? largest : t.largest);
+    return g.alone_floor.load(std::memory_order_relaxed);
   }
   static std::size_t recent(const Global& g) {
     const std::size_t high = g.high.load(std::memory_order_relaxed);

@@ -19,8 +19,7 @@ struct ResidencyBudget {
   static constexpr std::uint64_t kWindowMilliseconds = 100;
   static constexpr std::uint64_t kQuietMilliseconds = 8;
   static constexpr std::size_t kAloneFloor = kFloor;
-  static constexpr std::size_t kBlocks = 0;  // the budget stands
-  static constexpr std::size_t kBytesPerMicrosecond = 0, kTurningBytesPerMicrosecond = 0, kTurns = 0;
+  static constexpr std::size_t kReturns = 0, kBytesPerMicrosecond = 0;  // the budget stands
 };
 
 using KeepRefill = BasicHysteresis<ResidencyBudget>;

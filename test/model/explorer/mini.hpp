@@ -69,7 +69,7 @@ struct Mini {
     static void bins_grown(Nothing&, std::size_t) {}
     static void waiting_added(Nothing&, std::size_t) {}
     static void waiting_taken(Nothing&, std::size_t) {}
-    static bool may_wait(Nothing&, Nothing&, std::size_t) { return true; }
+    static bool may_wait(Nothing&, Nothing&, std::size_t, std::size_t) { return true; }
     static bool must_go(Nothing&, Nothing&) { return false; }
     static std::size_t waiting_bytes(Nothing&) { return 0; }
   };
@@ -100,7 +100,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     typename F::Store store;
     unsigned outbox = 0;
     os::Lock lock;
-    bool alive = false, hidden = false;
+    bool alive = false;
     unsigned owner = 0, given_batches = 0;
     OwnerWord<Local*> local;
     OwnerWord<bool> deferring, hooked, revoked;
@@ -216,6 +216,7 @@ struct SpanReturn<hz_test::explorer::Mini<Of, F, E>> {
   static void move(Bin, const auto&, Phase) {}
   static void prove(Bin, const auto&) {}
   static void purge_if_due(Thread&) {}
+  static bool may_wait(const Thread&, std::size_t) { return true; }
 };
 template <class Of, class F, class E>
 struct Faults<hz_test::explorer::Mini<Of, F, E>> {

@@ -194,7 +194,7 @@ mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
 # --- revocation
 REVOKE, LINKED, ARRAYS = "heap/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
 mutant("revoke-without-first-barrier", REVOKE, "revoke",
-       ("    if (!os::barrier_on_all_threads()) return S::show(t, !t.hidden), false;\n", ""))
+       ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
 mutant("revoke-without-second-barrier", REVOKE, "revoke",
        ("    HeapRow::all_have_seen();\n    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists",
         "    for (Bin bin = 1; bin < kBins; ++bin) {\n      if (lists"))
@@ -237,9 +237,9 @@ mutant("sleep-looks-without-lock", PURGER, "purger.ends",
        ("    const Hold list(S::global.threads_lock);\n    if (S::global.threads == nullptr) return false;",
         "    if (S::global.threads == nullptr) return false;"))
 mutant("sleep-of-nobody", PURGER, "purger.ends", ("    if (S::global.threads == nullptr) return false;\n    for", "    for"))
-mutant("wake-forgotten", THREAD, "purger.sleeps", ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
+mutant("wake-forgotten", THREAD, "purger.sleeps", ("    S::show(t, true);\n    wake_purger();", "    S::show(t, true);"))
 mutant("wake-before-back", THREAD, "purger.sleeps", ("    restore(t);\n    S::show(t, true);", "    wake_purger();\n    restore(t);\n    S::show(t, true);"),
-       ("    t.hidden = false;\n    wake_purger();", "    t.hidden = false;"))
+       ("    S::show(t, true);\n    wake_purger();", "    S::show(t, true);"))
 mutant("wake-nobody", THREAD, "purger", ("      os::wake_one(reinterpret_cast<const std::uint32_t*>(&purger));", "      ;"))
 mutant("wake-without-word", THREAD, "purger", ("if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))\n", ""))
 

@@ -68,7 +68,8 @@ struct Spanned {
   };
   struct Retain {
     static void slots_out(Ignored&, std::size_t) {}
-    static void slots_returned(Ignored&, std::size_t, std::size_t) {}
+    static void slots_returned(Ignored&, std::size_t) {}
+    static void purged_before(Ignored&, std::size_t) {}
     static void span_used(Ignored&, std::size_t) {}
     static void span_retired(Ignored&, std::size_t) {}
   };
@@ -109,6 +110,7 @@ struct State<hz_test::explorer::Spanned<kWhole>> {
   struct Global {
     typename Line::Route::Global route;
     typename Line::Source::Global source;
+    Ignored retain;
   };
   struct Shelves {
     typename Line::Pool::Global pool;
