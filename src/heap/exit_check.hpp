@@ -23,7 +23,7 @@ struct ExitCheck {
   static void run() {
     if constexpr (!Line::Guard::kProves) {
       Forks<Line>::notice_process();
-      if (!Start<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
+      if (!Start<Line>::is_open() || S::global.forks != 0 || FaultReport::is_ending()) return;
       if (S::tls().forking || S::tls().inside != 0) return;  // its locks are ours already
       const typename Faults<Line>::Telling telling;
       for (unsigned i = 0; i < kPatience && !took_from_others(); ++i) os::give_way();
@@ -39,7 +39,7 @@ struct ExitCheck {
 
   static void look_at_all() {
     Forks<Line>::notice_process();
-    if (!Start<Line>::is_open() || S::global.forked || FaultReport::is_ending()) return;
+    if (!Start<Line>::is_open() || S::global.forks != 0 || FaultReport::is_ending()) return;
     if (S::tls().forking || S::tls().inside != 0) return;
     const typename Faults<Line>::Telling telling;
     for (unsigned i = 0; i < kPatience && !looked_at_all(); ++i) os::give_way();

@@ -128,7 +128,7 @@ struct Forks {
   static void begin_process(typename S::Global& g) {
     os::note_process();
     g.purger.store(S::kNoPurger, std::memory_order_relaxed);
-    g.forked = true;
+    ++g.forks;
     g.aided.store(false, std::memory_order_relaxed);
     g.discarding.store(0, std::memory_order_relaxed);
     Line::Retain::set_purger(g.retain, false);

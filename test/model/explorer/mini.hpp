@@ -139,7 +139,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     std::atomic<bool> counting{false}, fork_hooked{true}, aided{false};
     unsigned exit_key = 0, spares = 0;
     std::atomic<ExitKey> has_exit_key{ExitKey::kThere};
-    bool forked = false;
+    unsigned forks = 0;
     std::atomic<std::atomic<std::uint32_t>*> process{nullptr};
     std::atomic<std::uint32_t> purger{0};
   };
