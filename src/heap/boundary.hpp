@@ -93,6 +93,7 @@ struct Boundary {
   static void flush(Thread& t, Bin bin, void* slot) {
     Observe::count(t.observe, Event::kFlush, 1);
     give_up_if_halved(t);
+    sweep_if_due(t);
     if (!swap(t, bin)) make_room(t, bin);
     Front::check(t.front, bin);
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
@@ -113,6 +114,12 @@ struct Boundary {
     if (live > t.level / 2) return;
     const std::size_t cached = Retain::idle_bytes(S::global.retain);
     if (cached > Retain::little(S::global.retain) || Spans::has_slack(t)) halved(t, live);
+  }
+  // Goes on with a sweep over all spans, or begins one, as the purger does (heap/purger.hpp), where there is
+  // none. Lock: the caller holds the thread's lock.
+  static void sweep_if_due(Thread& t) {
+    if (HZ_LIKELY(Retain::has_purger(S::global.retain)) || !Spans::has_slack(t)) return;
+    if (Discard<Line>::is_due(os::milliseconds())) sweep(t);
   }
   // Passes a remote slot on that was just deferred, instead of leaving it to its owner, while there is slack
   // and no help: it could keep a span for good.
@@ -176,6 +183,11 @@ struct Boundary {
     const std::size_t spans = Retain::span_bytes(S::global.retain), paid = Retain::paid_for(S::global.retain);
     if (paid != 0 && S::held().in_spans >= spans / 8 * 7)
       Retain::purged(S::global.retain, Discard<Line>::all(t, paid));
+  }
+
+  HZ_SLOW static void sweep(Thread& t) {
+    if (Retain::paid_for(S::global.retain) == 0) return;
+    Retain::purged(S::global.retain, Discard<Line>::go_on(t, os::milliseconds()));
   }
 
   static void make_room(Thread& t, Bin bin) {

@@ -52,6 +52,24 @@ struct Discard {
     const std::size_t from = cursor.load(std::memory_order_relaxed);
     cursor.store(some(t, from, granules, Which::kAll).next, std::memory_order_relaxed);
   }
+  static constexpr std::uint64_t kSweepMilliseconds = 700;  // from one sweep over all spans to the next
+
+  // Returns true if a sweep without a purger is under way, or due.
+  static bool is_due(std::uint64_t now) {
+    const bool under_way = S::global.sweep_at.load(std::memory_order_relaxed) != 0;
+    return possible() &&
+           (under_way || now - S::global.sweep_began.load(std::memory_order_relaxed) >= kSweepMilliseconds);
+  }
+  // Scans a few granules for it, or begins it; returns the bytes that were purged. Threads that do so at the
+  // same time may scan some twice.
+  static std::size_t go_on(Thread& t, std::uint64_t now) {
+    constexpr std::size_t kAtOnce = 64;
+    const std::size_t from = S::global.sweep_at.load(std::memory_order_relaxed);
+    if (from == 0) S::global.sweep_began.store(now, std::memory_order_relaxed);
+    const Found found = some(t, from, kAtOnce, Which::kUnused);
+    S::global.sweep_at.store(found.refused && found.bytes == 0 ? 0 : found.next, std::memory_order_relaxed);
+    return found.bytes;
+  }
   // Scans all granules, or until about `most` bytes were purged; returns the bytes that were.
   static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
     constexpr std::size_t kAtOnce = 64;

@@ -39,7 +39,6 @@ struct Purger {
   static inline constinit bool gave = false;       // the purger's own: memory came back in this tick
   static constexpr unsigned kRevokedPerTick = 16;  // bounds the time for which no thread can begin or end
   static constexpr std::size_t kLooksPerTick = 1024, kLooksAtOnce = 128;  // granules
-  static constexpr std::uint64_t kSweepMilliseconds = 700;                // from one to the next
 
   // One scan of all granules for free pages in spans. Owned by the purger.
   struct Sweep {
@@ -212,7 +211,7 @@ struct Purger {
     sweep.again |= !idle;
     const std::uint64_t now = os::milliseconds();
     if (sweep.ended) {
-      const bool due = Policy::looks() != 0 || now - sweep.began >= kSweepMilliseconds;
+      const bool due = Policy::looks() != 0 || now - sweep.began >= D::kSweepMilliseconds;
       if (!sweep.again || !due) return sweep.again;
       sweep = {.began = now, .ended = false, .again = !idle};
     }

@@ -214,6 +214,8 @@ struct State {
     std::atomic<unsigned> trim_cursor{0};
     std::atomic<std::size_t> discard_cursor{0};  // granule
     std::atomic<unsigned> discarding{0};         // spans that are claimed for it
+    std::atomic<std::size_t> sweep_at{0};        // granule; 0: none is under way
+    std::atomic<std::uint64_t> sweep_began{0};   // milliseconds
     std::atomic<std::size_t> thread_budget{0};   // what the user said; 0: nothing
     unsigned exit_key = 0;
     std::atomic<ExitKey> has_exit_key{ExitKey::kNotAsked};
