@@ -108,12 +108,13 @@ struct Boundary {
   // the last block that is freed leaves little behind. Only where no purger can do it (there is none, or no
   // barrier on all threads), and only while much is cached or free in spans.
   // Lock: the caller holds the thread's lock. Called at each crossing of a free.
-  static void give_up_if_halved(Thread& t) {
-    if (HZ_LIKELY(has_help())) return;
+  static bool give_up_if_halved(Thread& t) {
+    if (HZ_LIKELY(has_help())) return false;
     const std::size_t live = noted(t);
-    if (live > t.level / 2) return;
-    const std::size_t cached = Retain::idle_bytes(S::global.retain);
-    if (cached > Retain::little(S::global.retain) || Spans::has_slack(t)) halved(t, live);
+    if (live > t.level / 2) return false;
+    const bool much_cached = Retain::idle_bytes(S::global.retain) > Retain::little(S::global.retain);
+    if (!much_cached && !Spans::has_slack(t)) return false;
+    return halved(t, live), true;
   }
   // Goes on with a sweep over all spans, or begins one, as the purger does (heap/purger.hpp), where there is
   // none. Lock: the caller holds the thread's lock.
@@ -121,11 +122,9 @@ struct Boundary {
     if (HZ_LIKELY(Retain::has_purger(S::global.retain)) || !Spans::has_slack(t)) return;
     if (Discard<Line>::is_due(os::milliseconds())) sweep(t);
   }
-  // Passes a remote slot on that was just deferred, instead of leaving it to its owner, while there is slack
-  // and no help: it could keep a span for good.
-  static void pass_on_if_slack(Thread& t, unsigned owner, Bin bin, bool sent) {
-    if (HZ_LIKELY(has_help()) || !Spans::has_slack(t)) return;
-    give_up_if_halved(t);
+  // Passes a remote slot on then that was just deferred, instead of leaving it to its owner.
+  static void pass_on_if_halved(Thread& t, unsigned owner, Bin bin, bool sent) {
+    if (HZ_LIKELY(!give_up_if_halved(t))) return;
     R::send(t, true);
     if (sent) {
       typename Transfer::Scratch scratch;
@@ -158,19 +157,20 @@ struct Boundary {
   // Raises the thread's level to its live bytes, and returns those.
   static std::size_t noted(Thread& t) {
     const std::size_t live = live_bytes(t);
-    if (live > t.level) t.level = live;
+    if (live > t.level) t.level = live, t.shrinks = false;
     return live;
   }
-  // A thread that only frees blocks of others counts those of the process.
+  // Bins count as half full. A thread that only frees blocks of others counts those of the process.
   static std::size_t live_bytes(const Thread& t) {
     if (t.taken <= 0) return Retain::live_bytes(t.retain);
     const auto taken = static_cast<std::size_t>(t.taken);
-    const std::size_t cached = t.capacity_bytes + Exchange::outbox_bytes(t.exchange);
+    const std::size_t cached = t.capacity_bytes / 2 + Exchange::outbox_bytes(t.exchange);
     return taken > cached ? taken - cached : 0;
   }
   // Then purges, and discards free pages of spans, as far as it is paid for (box/retain).
   HZ_SLOW static void halved(Thread& t, std::size_t live) {
     t.level = live;
+    t.shrinks = true;
     R::give_up(t, true);
     R::leave(t);
     if (Retain::waiting_bytes(t.retain) != 0) Transfer::flush_all(t);
@@ -184,7 +184,6 @@ struct Boundary {
     if (paid != 0 && S::held().in_spans >= spans / 8 * 7)
       Retain::purged(S::global.retain, Discard<Line>::all(t, paid));
   }
-
   HZ_SLOW static void sweep(Thread& t) {
     if (Retain::paid_for(S::global.retain) == 0) return;
     Retain::purged(S::global.retain, Discard<Line>::go_on(t, os::milliseconds()));

@@ -59,7 +59,7 @@ struct Capacities {
     return {.asked = S::global.thread_budget.load(std::memory_order_relaxed),
             .share = Source::thread_share(S::global.source),
             .live = S::global.aided.load(std::memory_order_relaxed) ? SIZE_MAX : t.level,
-            .slack = SpanReturn<Line>::has_slack(t)};
+            .slack = t.shrinks || SpanReturn<Line>::has_slack(t)};
   }
 
   static void one_gives(Thread& t, Bin except) {

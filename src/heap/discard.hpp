@@ -70,15 +70,19 @@ struct Discard {
     S::global.sweep_at.store(found.refused && found.bytes == 0 ? 0 : found.next, std::memory_order_relaxed);
     return found.bytes;
   }
-  // Scans all granules, or until about `most` bytes were purged; returns the bytes that were.
+  // Scans all granules, or until about `most` bytes were purged, or the system takes none; returns the bytes
+  // that were.
   static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
     constexpr std::size_t kAtOnce = 64;
     if (!possible()) return 0;
     std::size_t bytes = 0, from = 0;
-    for (Rows rows;
-         bytes < most && (rows = Source::rows_from(S::global.source, from, kAtOnce), rows.begin != rows.end);
-         from = rows.end)
-      bytes += among(t, rows, Which::kAll).bytes;
+    for (Rows rows; bytes < most; from = rows.end) {
+      rows = Source::rows_from(S::global.source, from, kAtOnce);
+      if (rows.begin == rows.end) break;
+      const Found found = among(t, rows, Which::kAll);
+      if (found.refused && found.bytes == 0) break;
+      bytes += found.bytes;
+    }
     return bytes;
   }
 

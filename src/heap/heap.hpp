@@ -722,7 +722,7 @@ struct Heap {
       if (HZ_UNLIKELY(claimed == nullptr)) return Faults<Line>::note(Fault::kDoubleFree, block, bin);
       if (!Exchange::admit(t.exchange, Route::owner(tag), bin)) B::deliver(t, false);
       const bool sent = defer(t, Route::owner(tag), bin, claimed);
-      return B::pass_on_if_slack(t, Route::owner(tag), bin, sent);
+      return B::pass_on_if_halved(t, Route::owner(tag), bin, sent);
     }
     // The wait for the lock may have been long.
     if (Guard::kClaims && HZ_UNLIKELY(!Guard::may_free(S::shared.guard, block, bin)))

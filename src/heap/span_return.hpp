@@ -108,10 +108,13 @@ struct SpanReturn {
     Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain, t.retain), most));
   }
   static bool has_slack(const Thread& t) {
-    return Retain::has_slack(S::global.retain, t.retain, in_huge_blocks());
+    return Retain::has_slack(S::global.retain, t.retain, S::global.huge_bytes.load(std::memory_order_relaxed),
+                             S::global.thread_count.load(std::memory_order_relaxed));
   }
+  // Without a purger a slot that waits while there is slack could keep a span for good.
   static bool may_wait(const Thread& t, std::size_t slot) {
-    return Retain::may_wait(S::global.retain, t.retain, slot, in_huge_blocks());
+    return Retain::may_wait(S::global.retain, t.retain, slot) &&
+           (Retain::has_purger(S::global.retain) || !has_slack(t));
   }
 
   // A span of which the pool has all slots goes back to the source.
@@ -136,8 +139,6 @@ struct SpanReturn {
   }
 
  private:
-  static std::size_t in_huge_blocks() { return S::global.huge_bytes.load(std::memory_order_relaxed); }
-
   static constexpr unsigned kStep =
       Front::kInBand ? 32 : 64;  // slots for which the lock of their shelf is held, at most
 

@@ -57,7 +57,7 @@ TYPED_TEST(PolicyContract, TheBudgetOfAThreadKeepsItsBounds) {
   EXPECT_EQ(usual, TypeParam::budget(t, {.live = hz::kGiB, .slack = true}));
   EXPECT_EQ(32 * hz::kKiB, TypeParam::budget(t, {.live = 64 * hz::kKiB, .slack = true}))
       << "half of what lives";
-  EXPECT_EQ(std::min(usual, 512 * hz::kKiB), TypeParam::budget(t, {.live = 64 * hz::kKiB})) << "or a little";
+  EXPECT_EQ(std::min(usual, 2 * hz::kMiB), TypeParam::budget(t, {.live = 64 * hz::kKiB})) << "or a little";
   std::uint64_t now = 0;
   const auto deny = [&](std::uint64_t every) {
     unsigned gave = 0;

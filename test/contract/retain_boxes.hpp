@@ -22,9 +22,9 @@ class Alone : public R::Global {
   void waiting_taken(std::size_t n) { R::waiting_taken(part(), n); }
   void bins_grown(std::size_t n) { R::bins_grown(part(), n); }
   void bins_shrunk(std::size_t n) { R::bins_shrunk(part(), n); }
-  bool may_wait(std::size_t slot) { return R::may_wait(*this, seen(), slot, 0); }
+  bool may_wait(std::size_t slot) { return R::may_wait(*this, seen(), slot); }
   bool must_go() { return R::must_go(*this, seen()); }
-  bool has_slack(std::size_t elsewhere) { return R::has_slack(*this, seen(), elsewhere); }
+  bool has_slack(std::size_t elsewhere) { return R::has_slack(*this, seen(), elsewhere, 1); }
   bool sparse(std::size_t elsewhere) { return R::sparse(*this, elsewhere); }
   bool may_spread(std::size_t elsewhere) { return R::may_spread(seen(), elsewhere); }
   std::size_t live_bytes() { return R::live_bytes(seen()); }

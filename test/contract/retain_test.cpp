@@ -202,7 +202,7 @@ TYPED_TEST(RetainContract, AThreadSeesWhatOthersFolded) {
   this->retain_.slots_out(hz::kGiB);
   this->retain_.waiting_added(hz::kGiB);
   unsigned crossings = 0;
-  for (; crossings < 100 && R::may_wait(this->retain_, own, 64, 0); ++crossings) {
+  for (; crossings < 100 && R::may_wait(this->retain_, own, 64); ++crossings) {
     R::enter(this->retain_, own, 2);
     R::leave(this->retain_, own, 2);
   }

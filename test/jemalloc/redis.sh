@@ -74,13 +74,14 @@ check_redis() {
   expect "used_memory" $((30 * mebi)) "$used" $((60 * mebi))
   full=$(rss)
   check_answers
-  # A thread of redis' own frees all. Some of it stays for the next blocks, until it is asked for.
+  # A thread of redis' own frees all. What stays for the next blocks goes when it is asked for.
   cli flushall async
   wait_until freed
   kept=$(rss)
   cli memory purge
-  expect "RSS after FLUSHALL ASYNC" $((full / 4)) "$kept" $((full + 8 * mebi))
-  expect "RSS after MEMORY PURGE" 0 "$(rss)" $((kept / 2))
+  expect "RSS after FLUSHALL ASYNC" 0 "$kept" $((full + 8 * mebi))
+  least=$((full / 4))
+  expect "RSS after MEMORY PURGE" 0 "$(rss)" $((kept / 2 > least ? kept / 2 : least))
   figures
   expect "used_memory after MEMORY PURGE" 0 "$used" $((4 * mebi))
   # FLUSHALL itself purges, too.

@@ -28,7 +28,7 @@ struct Box {
   static void rest(Global&, bool);
   static bool at_rest(const Global&);
 #ifdef HZ_COMPLETE
-  static bool may_wait(const Global&, const PerThread&, std::size_t, std::size_t);
+  static bool may_wait(const Global&, const PerThread&, std::size_t);
 #endif
   static bool must_go(const Global&, const PerThread&);
   static std::size_t dirty_limit(const Global&, const PerThread&);
@@ -37,7 +37,7 @@ struct Box {
   static void purged(Global&, std::size_t);
   static void purged_before(Global&, std::size_t);
   static Unneeded unneeded(Global&, std::size_t, bool);
-  static bool has_slack(const Global&, const PerThread&, std::size_t);
+  static bool has_slack(const Global&, const PerThread&, std::size_t, unsigned);
   static std::size_t little(const Global&);
   static bool sparse(const Global&, std::size_t);
   static bool may_spread(const PerThread&, std::size_t);

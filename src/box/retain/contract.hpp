@@ -52,10 +52,9 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::fold(g, t) } -> std::same_as<void>;  // whatever it is
   // Read at once: before what is dear is done by what was read earlier
   { R::look(seen, t) } -> std::same_as<void>;
-  { R::rest(g, yes) } -> std::same_as<void>;   // time has passed; idle: nobody is at work
-  { R::at_rest(seen) } -> std::same_as<bool>;  // more of it would change nothing
-  // May slots of that size wait in shared lists? So many of the bytes that are out are no slots of spans
-  { R::may_wait(seen, own, bytes, bytes) } -> std::same_as<bool>;
+  { R::rest(g, yes) } -> std::same_as<void>;                // time has passed; idle: nobody is at work
+  { R::at_rest(seen) } -> std::same_as<bool>;               // more of it would change nothing
+  { R::may_wait(seen, own, bytes) } -> std::same_as<bool>;  // may slots of that size wait in shared lists?
   { R::must_go(seen, own) } -> std::same_as<bool>;  // ... so many that even their owner is to lose some
   // Purge when free dirty memory exceeds this ...
   { R::dirty_limit(seen, own) } -> std::same_as<std::size_t>;
@@ -65,8 +64,9 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::purged_before(g, bytes) } -> std::same_as<void>;  // so much of what will be purged has no memory
   // Of what waits and so much dirty; at each tick; all idle?
   { R::unneeded(g, bytes, yes) } -> std::same_as<Unneeded>;
-  // Are many bytes of spans free slots? Likewise, as in the next ones
-  { R::has_slack(seen, own, bytes) } -> std::same_as<bool>;
+  // Are many bytes of spans free slots? So many of the bytes that are out are no slots of spans, as in the
+  // next ones; so many threads
+  { R::has_slack(seen, own, bytes, sharers) } -> std::same_as<bool>;
   { R::little(seen) } -> std::same_as<std::size_t>;  // bytes that are not many
   // Do few slots keep many spans?
   { R::sparse(seen, bytes) } -> std::same_as<bool>;

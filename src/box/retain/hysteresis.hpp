@@ -51,6 +51,7 @@ struct BasicHysteresis : Footprint {
   static constexpr std::size_t kBusy = 2, kSparse = 32, kLooks = 5;
   static constexpr std::size_t kSmall = 512, kFreelyWaiting = 4 * kMiB;
   static constexpr std::size_t kSmallProcess = 4 * kMiB;
+  static constexpr std::size_t kPurgedAlone = kMiB;
   static constexpr std::size_t kLittleShare = 128, kLeastLittle = 2 * kMiB;
   static constexpr std::size_t kFewSpans = 2 * kMiB;
   static constexpr std::size_t kSpread = 32, kSpreadFreely = 4 * kMiB;
@@ -190,8 +191,7 @@ struct BasicHysteresis : Footprint {
   }
   static bool at_rest(const Global& g) { return recent(g) <= live(g) + kMiB; }
 
-  static bool may_wait(const Global& g, const PerThread& t, std::size_t slot, std::size_t elsewhere) {
-    if (!has_purger(g) && has_slack(g, t, elsewhere)) return false;  // it could keep a span for good
+  static bool may_wait(const Global& g, const PerThread& t, std::size_t slot) {
     const std::size_t waiting = waiting_bytes(t);
     const bool few = waiting > kFreelyWaiting && (slot <= kSmall || !has_purger(g));
     return waiting <= spare_for_waiting(g, t) / (few ? 16 : 2);
@@ -204,7 +204,11 @@ struct BasicHysteresis : Footprint {
     const std::size_t waiting = waiting_bytes(t);
     return waiting < all - all / 4 ? all - waiting : all / 4;
   }
-  static std::size_t dirty_target(const Global& g, const PerThread& t) { return dirty_limit(g, t) / 4 * 3; }
+  // Without a purger a thread that frees goes little further at once: kPurgedAlone.
+  static std::size_t dirty_target(const Global& g, const PerThread& t) {
+    const std::size_t limit = dirty_limit(g, t), some = limit / 4;
+    return limit - (has_purger(g) || some < kPurgedAlone ? some : kPurgedAlone);
+  }
   static std::size_t paid_for(const Global& g) {
     const std::size_t paid = Footprint::kReturns * most_held(g), debt = g.debt.bytes();
     return Footprint::kReturns == 0 ? ~std::size_t{0} : paid > debt ? paid - debt : 0;
@@ -233,9 +237,10 @@ struct BasicHysteresis : Footprint {
     return spans > kFewSpans && slots_of(out_bytes(g), elsewhere) < spans / kSparse;
   }
   // Free slots in spans are more than a little, and the process was not always small.
-  static bool has_slack(const Global& g, const PerThread& t, std::size_t elsewhere) {
-    const std::size_t spans = sum(t.seen.spans, t.spans);
-    return peak_bytes(g) > kSmallProcess && spans > slots_of(sum(t.seen.out, t.out), elsewhere) + little(g);
+  static bool has_slack(const Global& g, const PerThread& t, std::size_t elsewhere, unsigned threads) {
+    const std::size_t spans = sum(t.seen.spans, t.spans),
+                      small = kSmallProcess * (threads == 0 ? 1 : threads);
+    return peak_bytes(g) > small && spans > slots_of(sum(t.seen.out, t.out), elsewhere) + little(g);
   }
   // What may stay without a purger: beside what there ever was in spans.
   static std::size_t little(const Global& g) {
@@ -252,9 +257,9 @@ struct BasicHysteresis : Footprint {
     return spans <= slots + slots / kSpread + kSpreadFreely;
   }
 
-  // Without what waits, and what may be in the bins of threads.
+  // Without what waits, and half of what may be in the bins of threads.
   static std::size_t live_bytes(const PerThread& t) {
-    const std::size_t bins = sum(t.seen.bins, t.bins), all = live(t);
+    const std::size_t bins = sum(t.seen.bins, t.bins) / 2, all = live(t);
     return all > bins ? all - bins : 0;
   }
   static std::size_t idle_bytes(const Global& g) {

@@ -113,7 +113,7 @@ template <>
 struct Boundary<Freed> {
   static void flush(auto&, Bin, void* slot) { hz_test::explorer::taken(slot); }
   static void deliver(auto&, bool) {}
-  static void pass_on_if_slack(auto&, unsigned, Bin, bool) {}
+  static void pass_on_if_halved(auto&, unsigned, Bin, bool) {}
 };
 
 }  // namespace hz

@@ -69,7 +69,7 @@ struct Mini {
     static void bins_grown(Nothing&, std::size_t) {}
     static void waiting_added(Nothing&, std::size_t) {}
     static void waiting_taken(Nothing&, std::size_t) {}
-    static bool may_wait(Nothing&, Nothing&, std::size_t, std::size_t) { return true; }
+    static bool may_wait(Nothing&, Nothing&, std::size_t) { return true; }
     static bool must_go(Nothing&, Nothing&) { return false; }
     static std::size_t waiting_bytes(Nothing&) { return 0; }
   };
