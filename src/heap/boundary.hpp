@@ -180,13 +180,18 @@ struct Boundary {
     Spans::purge_if_due(t);
     if (Retain::has_purger(S::global.retain)) return;
     // While more than one slot in eight is out, few pages are free.
-    const std::size_t spans = Retain::span_bytes(S::global.retain), paid = Retain::paid_for(S::global.retain);
-    if (paid != 0 && S::held().in_spans >= spans / 8 * 7)
-      Retain::purged(S::global.retain, Discard<Line>::all(t, paid));
+    const std::size_t in_spans = S::held().in_spans, spans = Retain::span_bytes(S::global.retain);
+    if (in_spans >= spans / 8 * 7)
+      discard(in_spans, [&](std::size_t paid) { return Discard<Line>::all(t, paid); });
   }
   HZ_SLOW static void sweep(Thread& t) {
-    if (Retain::paid_for(S::global.retain) == 0) return;
-    Retain::purged(S::global.retain, Discard<Line>::go_on(t, os::milliseconds()));
+    discard(S::held().in_spans, [&](std::size_t) { return Discard<Line>::go_on(t, os::milliseconds()); });
+  }
+  // What the user lets stay, stays.
+  static void discard(std::size_t in_spans, auto pages) {
+    const std::size_t paid = Retain::paid_for(S::global.retain);
+    if (paid == 0 || Retain::unneeded(S::global.retain, in_spans, true).dirty == 0) return;
+    Retain::purged(S::global.retain, pages(paid));
   }
 
   static void make_room(Thread& t, Bin bin) {

@@ -100,8 +100,6 @@ TEST(Hysteresis, WhatMayStayIsLittleBesideTheMostThatSpansWere) {
   EXPECT_EQ(hz::kGiB / Hysteresis::kLittleShare, Hysteresis::little(g));
   g.span_retired(hz::kGiB - 64 * kMiB);
   EXPECT_EQ(hz::kGiB / Hysteresis::kLittleShare, Hysteresis::little(g));
-  Hysteresis::set(g, {.floor = 100 * kMiB});
-  EXPECT_EQ(100 * kMiB, Hysteresis::little(g)) << "the user lets it stay";
 }
 
 TEST(Hysteresis, LiveIsNeitherWhatWaitsNorHalfOfWhatBinsMayHold) {

@@ -37,8 +37,8 @@ struct Cap {
 struct Allowance {
   std::size_t asked = 0;                // bytes, by the user; 0: nothing
   std::size_t share = ~std::size_t{0};  // of a small container
-  // Where nobody could take the cache back: bytes that the thread has; and whether these shrink, or many slots
-  // of spans are free, so that what it caches may keep spans.
+  // Where nobody could take the cache back: bytes that the thread has; and whether these shrink, or many
+  // slots of spans are free, so that what it caches may keep spans.
   std::size_t live = ~std::size_t{0};
   bool slack = false;
 };

@@ -245,9 +245,7 @@ struct BasicHysteresis : Footprint {
   // What may stay without a purger: beside what there ever was in spans.
   static std::size_t little(const Global& g) {
     const std::size_t share = g.most_spans.load(std::memory_order_relaxed) / kLittleShare;
-    const std::size_t floor = g.alone_floor.load(std::memory_order_relaxed);
-    const std::size_t least = floor > kLeastLittle ? floor : kLeastLittle;
-    return share > least ? share : least;
+    return share > kLeastLittle ? share : kLeastLittle;
   }
 
   // As long as free slots in spans are few bytes, or few beside what is out.
