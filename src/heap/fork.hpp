@@ -203,8 +203,11 @@ struct Forks {
     }
     begin_process(g);
   }
-  // This thread's state, while the purger took its cache away: what it deferred may be half sent.
+  // Makes this thread's state usable although somebody was changing it: the purger, which took its cache
+  // away, or the thread itself, which a signal handler interrupted that forked. What it cached or deferred is
+  // lost to this process: a slot may be on its way to its span, and in its bin still.
   static void recover(Thread& t) {
+    T::forget_cache(t);
     t.exchange = {};
     Line::Exchange::join(t.exchange, S::shelves.exchange);
     t.revoked.set(true);

@@ -98,6 +98,13 @@ struct Threads {
     Line::Exchange::join(t.exchange, S::shelves.exchange);
   }
 
+  // Empties a thread's bins, and its quota's, without returning the slots.
+  static void forget_cache(Thread& t) {
+    t.capacity_bytes = 0;
+    forget(t.front, store_of(t));
+    if (t.quota.peek() != nullptr) forget(t.quota.peek()->front, t.quota.peek()->store);
+  }
+
   // With the list's lock.
   static void delist(typename S::Global& g, Thread& t) {
     (t.previous != nullptr ? t.previous->next : g.threads) = t.next;
@@ -107,6 +114,11 @@ struct Threads {
   }
 
  private:
+  static void forget(typename Line::Front::PerThread& front, typename Line::Front::Store& store) {
+    ::new (static_cast<void*>(&front)) typename Line::Front::PerThread;
+    Line::Front::join(front, *::new (static_cast<void*>(&store)) typename Line::Front::Store{});
+  }
+
   // A thread whose end nobody would tell us of, because there is no thread-specific key or no memory for its
   // value, has no state of its own: what it cached would stay for ever, and who takes caches back would write
   // into its storage.
@@ -174,6 +186,7 @@ struct Threads {
     const bool counting = S::global.counting.load(std::memory_order_relaxed);
     return align_up(kStateBytes + kStoreBytes + (counting ? kStateBytes : 0), os::page_bytes());
   }
+  static Store& store_of(Thread& t) { return *static_cast<Store*>(pointer(address(&t) + kStateBytes)); }
   static constexpr unsigned kSpares = 8;
 
   static Thread* fresh_thread(typename S::Global& g) {
@@ -189,7 +202,7 @@ struct Threads {
     ::new (static_cast<void*>(t)) Thread;
     if (g.counting.load(std::memory_order_relaxed))
       t->closed = ::new (pointer(address(t) + kStateBytes + kStoreBytes)) Thread;
-    Line::Front::join(t->front, *static_cast<Store*>(pointer(address(t) + kStateBytes)));
+    Line::Front::join(t->front, store_of(*t));
     Line::Guard::join(t->guard);
     Line::Exchange::join(t->exchange, S::shelves.exchange);
     t->owner = g.owners.for_new_thread();
