@@ -111,6 +111,7 @@ struct State<hz_test::explorer::Spanned<kWhole>> {
     typename Line::Route::Global route;
     typename Line::Source::Global source;
     Ignored retain;
+    unsigned forks = 0;
   };
   struct Shelves {
     typename Line::Pool::Global pool;
