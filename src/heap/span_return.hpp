@@ -98,12 +98,11 @@ struct SpanReturn {
     Retain::look(S::global.retain, t.retain);
     return dirty > Retain::dirty_limit(S::global.retain, t.retain);
   }
-  // With a purger at most kPurgedAtOnce or `least` bytes, without one all that is paid for.
+  // At most kPurgedAtOnce or `least` bytes, and what is paid for; of a process that has next to nothing, all
+  // of that, for the next free may be the last one.
   static void purge_if_due(Thread& t, std::size_t least = 0) {
     if (!too_dirty(t, 0)) return;
-    const std::size_t most = Retain::has_purger(S::global.retain)
-                                 ? (least > kPurgedAtOnce ? least : kPurgedAtOnce)
-                                 : Retain::paid_for(S::global.retain);
+    const std::size_t usual = least > kPurgedAtOnce ? least : kPurgedAtOnce, most = purgeable(t, usual);
     if (most == 0) return;
     Retain::purged(S::global.retain, purge(t, Retain::dirty_target(S::global.retain, t.retain), most));
   }
@@ -139,6 +138,12 @@ struct SpanReturn {
   }
 
  private:
+  static std::size_t purgeable(const Thread& t, std::size_t usual) {
+    if (Retain::has_purger(S::global.retain)) return usual;
+    const std::size_t paid = Retain::paid_for(S::global.retain);
+    return paid < usual || Retain::live_bytes(t.retain) <= Retain::little(S::global.retain) ? paid : usual;
+  }
+
   static constexpr unsigned kStep =
       Front::kInBand ? 32 : 64;  // slots for which the lock of their shelf is held, at most
 

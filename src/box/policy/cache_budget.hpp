@@ -14,7 +14,7 @@ template <class Line>
 struct CacheBudget {
   static constexpr unsigned kDeniedPerTake = 16, kDeniedPerBudget = 256;
   static constexpr std::uint64_t kBusyMicroseconds = 500, kCalmMicroseconds = 50000;  // for so many denials
-  static constexpr std::size_t kShareOfLive = 2, kLeastAlone = 2 * kMiB;
+  static constexpr std::size_t kShareOfLive = 8, kLeastAlone = 2 * kMiB;
 
   struct PerThread {
     std::size_t budget = Line::kThreadCacheBytes;

@@ -96,8 +96,8 @@ TYPED_TEST(CacheContract, AThreadThatCrossesOftenMayCacheMore) {
   }).join();
 }
 
-// Where there is no purger a thread caches no more than half of what it has as soon as much is free in spans,
-// so that the last block that goes leaves next to none; and it caches again when it allocates again.
+// Where there is no purger a thread caches no more than an eighth of what it has as soon as much is free in
+// spans, so that the last block that goes leaves next to none; and it caches again when it allocates again.
 TYPED_TEST(CacheContract, WithoutAPurgerWhoFreesAllCachesNone) {
   using Heap = typename TestFixture::Heap;
   using S = hz::State<TypeParam>;
