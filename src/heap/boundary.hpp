@@ -173,7 +173,6 @@ struct Boundary {
     t.shrinks = true;
     R::give_up(t, true);
     R::leave(t);
-    if (Retain::waiting_bytes(t.retain) != 0) Transfer::flush_all(t);
     Retain::bins_shrunk(t.retain, t.capacity_bytes);
     t.capacity_bytes = 0;
     Retain::fold(S::global.retain, t.retain);
