@@ -115,7 +115,7 @@ struct Forks {
     os::unlock_streams();
   }
   static void in_child() {
-    if (was_unhooked()) return void(S::tls().unhooked_streams = 0);
+    if (was_unhooked()) return hide();
     typename S::Global& g = S::global;
     // A lock that is also taken without a thread's, by those who leave nothing half done.
     Line::Source::free_locks(g.source);
@@ -124,6 +124,12 @@ struct Forks {
     release_all();
     const Hold hold(g.threads_lock);
     leave_others_behind(g);
+  }
+  // Sends each operation of the child of a fork in a handler through the slow path, until cut_off() has
+  // mended the state of this thread: a slot of a bin may be on its way elsewhere, and malloc would pop it.
+  static void hide() {
+    S::tls().unhooked_streams = 0;
+    S::show(S::tls(), S::empty);
   }
   static void begin_process(typename S::Global& g) {
     os::note_process();
@@ -194,7 +200,7 @@ struct Forks {
       next = t->next;
       const bool held = t->lock.reset();
       if (t == S::tls().heap) {
-        if (held) recover(*t);
+        held ? recover(*t) : S::show(*t, true);
       } else if (held) {
         T::delist(g, *t);  // at the boundary, or revoked at that moment: what it cached is lost
       } else {

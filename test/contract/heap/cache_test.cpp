@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "contract/heap/line.hpp"
+#include "support/fork.hpp"
 #include "support/sanitizers.hpp"
 
 namespace hz_test {
@@ -111,6 +112,28 @@ TYPED_TEST(CacheContract, WithoutAPurgerWhoFreesAllCachesNone) {
   for (std::size_t i = 0; i < 4096; ++i) blocks[i] = Heap::malloc(kSize);
   for (std::size_t i = 0; i < 4096; ++i) Heap::free(blocks[i]);
   EXPECT_GE(S::tls().heap->capacity_bytes, 4 * kSize);
+}
+
+// A handler that forks may interrupt a thread while slots leave a bin, which still has them. Its child gets
+// none of these, with its first malloc either.
+TYPED_TEST(CacheContract, TheChildOfAForkAtTheBoundaryGetsNoSlotOfABin) {
+  using Heap = typename TestFixture::Heap;
+  using S = hz::State<TypeParam>;
+  void* const block = Heap::malloc(100);
+  if (S::tls().heap == &S::shared) GTEST_SKIP() << "nobody tells of this thread's end";
+  Heap::free(block);
+  S::tls().heap->lock.lock();
+  ++S::tls().inside;
+  const int answer = InAFork([block] {
+    --S::tls().inside;
+    void* const other = Heap::malloc(100);
+    const bool shown = S::tls().heap == &S::fast();
+    Heap::free(other);
+    return other == nullptr || other == block ? 1 : shown ? 0 : 2;
+  });
+  --S::tls().inside;
+  S::tls().heap->lock.unlock();
+  EXPECT_EQ(0, answer);
 }
 
 // What the purger has in its hands is in no list that a trim looks into, and free a moment later.
