@@ -32,11 +32,11 @@ SIZES = ("64", "512", "2048", "32768", "mixed")
 NEVER_DISCARD = ("hz3", "hz3-fast", "hz7", "secure")
 
 BOUND_KIB = 4 * 1024
-# Without a purger growth pays for giving all back twice, and time for 64 MB/s (box/retain): of ten bursts in a row the
-# last one may stay. hz7 and hz8 give back whatever it costs.
+# Without a purger growth pays for returning everything twice, and time for 64 MB/s (box/retain): the last of ten bursts in a
+# row stays until the program works on. hz7 and hz8 return it whatever it costs.
 PAYS = ("hz7", "hz8")
-# One thread gives pages between blocks back while one slot in eight is out or fewer; a little stays cached, free in spans,
-# and dirty.
+# One thread returns pages between blocks at once while at most one slot in eight is in use, else while it works on. A
+# little stays cached, free in spans, and dirty.
 ALONE_KIB = 8 * 1024
 # Threads that never cross again keep what they freed last for other owners, where nobody can take it from them: as
 # much as README's limits say, 24 MiB as a rule, 35 seen. (The C library: 43 to 56 MiB, of blocks of 10,000 bytes and
@@ -49,10 +49,7 @@ SECURE_PARKED_KIB = 12 * 1024
 
 
 def bound_of(line, cell):
-    threads, bursts, _, circumstance, survivors = cell
-    alone = threads == "none" or circumstance in ("no-background", "no-clone")
-    if (alone and bursts == 10 and line not in PAYS) or (threads == "none" and survivors == "quarter"):
-        return BURST_MIB * 1024 + ALONE_KIB
+    threads, _, _, circumstance, survivors = cell
     if threads == "none" and survivors != "none":
         return ALONE_KIB
     left_alone = threads in ("parked", "ended") and circumstance != "default"
@@ -61,12 +58,18 @@ def bound_of(line, cell):
     return OWNED_PARKED_KIB if line in OWNED_LINES and left_alone else BOUND_KIB
 
 
-def run(program, library, refuse, cell, bound):
+def works(line, cell):
+    threads, bursts, _, circumstance, survivors = cell
+    alone = threads == "none" or circumstance in ("no-background", "no-clone")
+    return (alone and bursts == 10 and line not in PAYS) or (threads == "none" and survivors == "quarter")
+
+
+def run(program, library, refuse, cell, bound, end):
     threads, bursts, blocks, circumstance, survivors = cell
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HZ_") and k != "LD_PRELOAD"}
     if circumstance == "no-background":
         environment["HZ_BACKGROUND"] = "0"
-    command = [program, threads, str(bursts), blocks, circumstance, survivors, str(BURST_MIB), str(bound)]
+    command = [program, threads, str(bursts), blocks, circumstance, survivors, str(BURST_MIB), str(bound), end]
     if library != "-":
         command = ["env", f"LD_PRELOAD={library}", *command]
     if circumstance == "no-membarrier":
@@ -106,7 +109,8 @@ def main():
         sys.exit("no such cells")
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = [pool.submit(run, options.program, options.library, options.refuse, c, bound_of(line, c)) for c in cells]
+        jobs = [pool.submit(run, options.program, options.library, options.refuse, c, bound_of(line, c),
+                            "works" if works(line, c) else "sleeps") for c in cells]
         for cell, job in zip(cells, jobs):
             left, text = job.result()
             wrong = left is None or left > bound_of(line, cell)

@@ -3,10 +3,11 @@
 // One cell of the matrix of memory that comes back: a kind of thread, some bursts of blocks of one kind, a
 // circumstance, and which blocks live on. Prints how much more is resident 2 s after the last free than
 // before the first malloc, in KiB, the peak, and on how many KiB of pages a block lies that lives; it does
-// not wait for so long when what is resident is down to BOUND and 1.1 times those pages. Run by matrix.py,
-// with and without a library of ours; allocates nothing else meanwhile.
+// not wait for so long when what is resident is down to BOUND and 1.1 times those pages. With "works" as the
+// last argument it does some work then for up to 4 s, until that is reached. Run by matrix.py, with and
+// without a library of ours; allocates nothing else meanwhile.
 //
-//   matrix_cell THREADS BURSTS BLOCKS CIRCUMSTANCE SURVIVORS BURST-MIB BOUND-KIB
+//   matrix_cell THREADS BURSTS BLOCKS CIRCUMSTANCE SURVIVORS BURST-MIB BOUND-KIB sleeps|works
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -185,6 +186,12 @@ Survivors WhoLives(std::string_view name) {
   Fail("SURVIVORS");
 }
 
+void WorkALittle() {
+  static void* blocks[2000];
+  for (void*& block : blocks) block = hz_test::Opaque(std::malloc(100));
+  for (void* block : blocks) std::free(block);
+}
+
 // On which a block lies that lives; sorts them, for two blocks may share one.
 size_t LivePages() {
   size_t all = 0;
@@ -198,7 +205,7 @@ size_t LivePages() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 8) Fail("usage: THREADS BURSTS BLOCKS CIRCUMSTANCE SURVIVORS BURST-MIB BOUND-KIB");
+  if (argc != 9) Fail("usage: THREADS BURSTS BLOCKS CIRCUMSTANCE SURVIVORS BURST-MIB BOUND-KIB sleeps|works");
   const std::string_view kind = argv[1], circumstance = argv[4];
   bursts = static_cast<unsigned>(std::atoi(argv[2]));
   survivors = WhoLives(argv[5]);
@@ -240,6 +247,12 @@ int main(int argc, char** argv) {
   const size_t live = LivePages() * kPage;
   const size_t bound = static_cast<size_t>(std::atoi(argv[7])) * 1024 + live / 10 * 11;
   hz_test::Within(2, [&] { return left() <= bound; });
+  if (std::string_view(argv[8]) == "works") {
+    hz_test::Within(4, [&] {
+      WorkALittle();
+      return left() <= bound;
+    });
+  }
   std::printf("%zu peak %zu live %zu\n", left() / 1024, hz_test::PeakRssBytes() / 1024, live / 1024);
   std::fflush(stdout);
   _exit(0);
