@@ -110,7 +110,7 @@ struct Discard {
       found.refused |= claimed.pages != free;
       found.bytes += static_cast<unsigned>(__builtin_popcount(claimed.pages)) * kPage;
       if (const std::uintptr_t emptied = Pool::settle_pages(S::shelves.pool, claimed))
-        SpanReturn<Line>::retire(t, claimed.bin, emptied);
+        SpanReturn<Line>::emptied(t, claimed.bin, emptied);
     }
     SpanReturn<Line>::count_purge(t, found.bytes);
     return found;

@@ -124,10 +124,15 @@ struct SpanReturn {
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
     if constexpr (Fences<Line>::kStand) count_purge(t, bytes);
     Retain::span_retired(t.retain, bytes);
-    if (!is_large(bin)) Retain::purged_before(S::global.retain, Pool::absent_bytes(S::shelves.pool, span));
     Observe::count(t.observe, Event::kSpanRetired, 1);
     os::probe::span_retired(span, bytes);
     if (Policy::watches()) Policy::span_retired(bin);
+  }
+
+  // A span that the pool let go: what of it has no memory is not purged again.
+  static void emptied(Thread& t, Bin bin, std::uintptr_t span) {
+    Retain::purged_before(S::global.retain, Pool::absent_bytes(S::shelves.pool, span));
+    retire(t, bin, span);
   }
 
   // Whether a slot of the class lies there; any pointer may be asked about.
@@ -152,7 +157,7 @@ struct SpanReturn {
     Retain::slots_returned(t.retain, given.kept * bin_size(bin));
     for (std::uintptr_t span = given.emptied; span != 0;) {
       const std::uintptr_t next = Pool::next_emptied(S::shelves.pool, span);
-      retire(t, bin, span);
+      emptied(t, bin, span);
       span = next;
     }
     for (unsigned i = 0; i < given.rejected; ++i) note_wrong(bin, slots[i]);

@@ -176,7 +176,8 @@ struct BasicSpanPool {
     return at(g, g.spans[row_of(g, span)].next);
   }
 
-  // Of a span that has emptied: bytes that have no memory.
+  // Returns the bytes of an empty span that have no memory. Requires: the caller has the span from give() or
+  // settle_pages(), and has not released it: the next owner of its run clears the descriptor.
   static std::size_t absent_bytes(const Global& g, std::uintptr_t span) {
     return static_cast<std::size_t>(__builtin_popcount(g.spans[row_of(g, span)].absent)) * kPage;
   }
@@ -346,7 +347,7 @@ struct BasicSpanPool {
   static void set_first(Shelf& shelf, std::uint32_t row) {
     shelf.first.store(row, std::memory_order_relaxed);
   }
-  // But for the shard, which others read, and the absent pages, which who gets the span may ask for.
+  // Clears all but the shard, which other threads read, and the absent pages, which absent_bytes() reads.
   static void clear(Span& span) {
     span.next = span.previous = 0;
     span.carved = span.free = 0;
