@@ -111,9 +111,11 @@ struct Boundary {
   static bool give_up_if_halved(Thread& t) {
     if (HZ_LIKELY(has_help())) return false;
     const std::size_t live = noted(t);
-    if (live > t.level / 2) return false;
-    const bool much_cached = Retain::idle_bytes(S::global.retain) > Retain::little(S::global.retain);
-    if (!much_cached && !Spans::has_slack(t)) return false;
+    const bool has_halved = live <= t.level / 2;
+    if (!has_halved && !t.shrinks) return false;
+    t.shrinks =
+        Retain::idle_bytes(S::global.retain) > Retain::little(S::global.retain) || Spans::has_slack(t);
+    if (!has_halved || !t.shrinks) return false;
     return halved(t, live), true;
   }
   // Goes on with a sweep over all spans, or begins one, as the purger does (heap/purger.hpp), where there is
@@ -170,7 +172,6 @@ struct Boundary {
   // Then purges, and discards free pages of spans, as far as it is paid for (box/retain).
   HZ_SLOW static void halved(Thread& t, std::size_t live) {
     t.level = live;
-    t.shrinks = true;
     R::give_up(t, true);
     R::leave(t);
     Retain::bins_shrunk(t.retain, t.capacity_bytes);
@@ -247,8 +248,8 @@ struct Boundary {
     return popped(t, bin);
   }
 
-  // Returns who prefers a span's slots from now on. Without owners these are the threads of a processor; in
-  // the child of a fork, all of its threads, and none of its parent's.
+  // Returns the number of the threads that prefer a span's slots from now on. Without owners these are the
+  // threads of a processor; in a forked child, all of its threads, and none of its parent's.
   static unsigned span_owner(const Thread& t) {
     if (Route::kOwned) return t.owner;
     const unsigned forks = S::global.forks;

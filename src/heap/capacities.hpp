@@ -55,11 +55,15 @@ struct Capacities {
     if constexpr (FrontOfQuarantine<Front>) capacity += capacity == 0 ? 0 : Front::places(bin);
     return capacity * bin_size(bin);
   }
+  // Returns true if no purger can take the cache back, and the process has something to return.
+  static bool is_bounded() {
+    return !S::global.aided.load(std::memory_order_relaxed) && !Retain::was_always_small(S::global.retain);
+  }
   static Allowance allowance(const Thread& t) {
     return {.asked = S::global.thread_budget.load(std::memory_order_relaxed),
             .share = Source::thread_share(S::global.source),
-            .live = S::global.aided.load(std::memory_order_relaxed) ? SIZE_MAX : t.level,
-            .slack = t.shrinks || SpanReturn<Line>::has_slack(t)};
+            .live = is_bounded() ? t.level : SIZE_MAX,
+            .shrinks = t.shrinks};
   }
 
   static void one_gives(Thread& t, Bin except) {

@@ -209,9 +209,9 @@ struct Forks {
     }
     begin_process(g);
   }
-  // Makes this thread's state usable although somebody was changing it: the purger, which took its cache
-  // away, or the thread itself, which a signal handler interrupted that forked. What it cached or deferred is
-  // lost to this process: a slot may be on its way to its span, and in its bin still.
+  // Makes this thread's state usable after a fork interrupted a change of it: by the purger, or by the thread
+  // itself if a signal handler forked. What it cached or deferred is lost to this process: a slot may be on
+  // its way to its span, and in its bin still.
   static void recover(Thread& t) {
     T::forget_cache(t);
     t.exchange = {};

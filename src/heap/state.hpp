@@ -152,7 +152,7 @@ struct State {
     std::ptrdiff_t taken = 0;        // bytes that came to it less those that it gave away
     std::size_t taken_back = 0;  // bytes that a revocation put back; its owner notes them when it reattaches
     std::size_t level = 0;       // the most live bytes since Boundary::give_up_if_halved emptied it
-    bool shrinks = false;        // that happened since its live bytes rose above the level last
+    bool shrinks = false;        // it halved since then, and more than a little is cached or free in spans
     typename Line::Retain::PerThread retain;
     OwnerWord<Local*> local;      // of the thread while it lives; null for the dead
     OwnerWord<bool> deferring;    // the owner is at its outbox without the lock

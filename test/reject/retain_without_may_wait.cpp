@@ -37,6 +37,7 @@ struct Box {
   static void purged(Global&, std::size_t);
   static void purged_before(Global&, std::size_t);
   static Unneeded unneeded(Global&, std::size_t, bool);
+  static bool was_always_small(const Global&);
   static bool has_slack(const Global&, const PerThread&, std::size_t, unsigned);
   static std::size_t little(const Global&);
   static bool sparse(const Global&, std::size_t);

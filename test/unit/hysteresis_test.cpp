@@ -176,7 +176,8 @@ TEST(Hysteresis, TimePaysToo) {
   for (std::size_t i = 0; i < Hysteresis::kReturns; ++i) Hysteresis::purged(g, kAll);
   std::this_thread::sleep_for(
       std::chrono::microseconds(Hysteresis::kReturns * kAll / Hysteresis::kBytesPerMicrosecond));
-  EXPECT_EQ(Hysteresis::kReturns * kAll, Hysteresis::paid_for(g)) << "who slept may return all, and no more";
+  EXPECT_EQ(Hysteresis::kReturns * kAll, Hysteresis::paid_for(g))
+      << "after a sleep all may be returned, and no more";
 }
 
 TEST(Hysteresis, APurgerPaysNothingAndAResidencyBudgetNeither) {

@@ -14,7 +14,7 @@ template <class Line>
 struct CacheBudget {
   static constexpr unsigned kDeniedPerTake = 16, kDeniedPerBudget = 256;
   static constexpr std::uint64_t kBusyMicroseconds = 500, kCalmMicroseconds = 50000;  // for so many denials
-  static constexpr std::size_t kShareOfLive = 8, kLeastAlone = 2 * kMiB;
+  static constexpr std::size_t kShareOfLive = 8, kLeastAlone = 3 * kMiB / 2;
 
   struct PerThread {
     std::size_t budget = Line::kThreadCacheBytes;
@@ -30,7 +30,7 @@ struct CacheBudget {
     const std::size_t usual = a.share < t.budget ? a.share : t.budget;
     // So a thread crosses the boundary before its live bytes halve (Boundary::give_up_if_halved).
     const std::size_t share = a.live / kShareOfLive;
-    const std::size_t alone = a.slack || share > kLeastAlone ? share : kLeastAlone;
+    const std::size_t alone = a.shrinks || share > kLeastAlone ? share : kLeastAlone;
     return usual < alone ? usual : alone;
   }
 

@@ -37,10 +37,10 @@ struct Cap {
 struct Allowance {
   std::size_t asked = 0;                // bytes, by the user; 0: nothing
   std::size_t share = ~std::size_t{0};  // of a small container
-  // Where nobody could take the cache back: bytes that the thread has; and whether these shrink, or many
-  // slots of spans are free, so that what it caches may keep spans.
+  // Where no purger can take the cache back: the thread's live bytes, and whether they shrink, so that a
+  // cached slot may keep a span for good.
   std::size_t live = ~std::size_t{0};
-  bool slack = false;
+  bool shrinks = false;
 };
 
 // What follows when a bin is not given a larger capacity, for the thread's budget is spent.

@@ -67,7 +67,8 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   // Are many bytes of spans free slots? So many of the bytes that are out are no slots of spans, as in the
   // next ones; so many threads
   { R::has_slack(seen, own, bytes, sharers) } -> std::same_as<bool>;
-  { R::little(seen) } -> std::same_as<std::size_t>;  // bytes that are not many
+  { R::little(seen) } -> std::same_as<std::size_t>;     // bytes that are not many
+  { R::was_always_small(seen) } -> std::same_as<bool>;  // true if little ever lived in the process
   // Do few slots keep many spans?
   { R::sparse(seen, bytes) } -> std::same_as<bool>;
   // May a thread have a span of its own although others' have free slots?

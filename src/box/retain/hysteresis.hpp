@@ -23,9 +23,8 @@
 // That counts on the purger to follow when the program falls asleep. While there is none, memory goes back as
 // it is freed: allowed is a share of live itself, and the floor is kAloneFloor. Each byte that goes back has
 // to be paid for: growth pays for kReturns returns of all that there ever was, and time for
-// kBytesPerMicrosecond, a twentieth of it or less. What is not paid for yet goes back later, when somebody
-// crosses. The same holds where live has not come near half of recent for kQuietMilliseconds, with the usual
-// floor.
+// kBytesPerMicrosecond, a twentieth of it or less. What is not paid for yet goes back at a later slow path.
+// The same holds where live has not come near half of recent for kQuietMilliseconds, with the usual floor.
 #pragma once
 
 #include <atomic>
@@ -154,8 +153,7 @@ struct BasicHysteresis : Footprint {
     t.seen.spans = g.spans.load(std::memory_order_relaxed);
     t.seen.recent = recent(g);
     // Without a purger: a process that never was larger.
-    t.seen.follows =
-        has_purger(g) ? !g.quiet.load(std::memory_order_relaxed) : peak_bytes(g) <= kSmallProcess;
+    t.seen.follows = has_purger(g) ? !g.quiet.load(std::memory_order_relaxed) : was_always_small(g);
   }
   static void fold(Global& g, PerThread& t) {
     add(g, t);
@@ -236,6 +234,7 @@ struct BasicHysteresis : Footprint {
     const std::size_t spans = span_bytes(g);
     return spans > kFewSpans && slots_of(out_bytes(g), elsewhere) < spans / kSparse;
   }
+  static bool was_always_small(const Global& g) { return peak_bytes(g) <= kSmallProcess; }
   // Free slots in spans are more than a little, and the process was not always small.
   static bool has_slack(const Global& g, const PerThread& t, std::size_t elsewhere, unsigned threads) {
     const std::size_t spans = sum(t.seen.spans, t.spans),
