@@ -124,3 +124,8 @@ ln -s "$library" "$work/instead/libjemalloc.so.2"
 LD_LIBRARY_PATH=$work/instead HZ_STATS=1 redis-server --version >"$work/version" 2>"$work/version.err"
 grep -q 'malloc=jemalloc-' "$work/version" || fail "it is linked with another allocator: $(cat "$work/version")"
 grep -q "^hz: stats line=$line " "$work/version.err" || { cat "$work/version.err" >&2; fail "it is not served"; }
+
+# `hz run` takes this library for it, unasked, and says so.
+HZ_BUILD_DIR=$(dirname "$library") "$sources/../../hz" run --stats -- redis-server --version >"$work/run" 2>"$work/run.err"
+grep -q 'malloc=jemalloc-' "$work/run" || fail "hz run: $(cat "$work/run" "$work/run.err")"
+grep -q '^hz: redis-server is linked with jemalloc: line je serves it' "$work/run.err" || fail "hz run: $(cat "$work/run.err")"

@@ -14,6 +14,7 @@ SLEEP = shutil.which("sleep")
 STATIC = HELPERS / "hz-static-sleep"
 OWN_MALLOC = HELPERS / "hz-own-malloc"
 OWN_HEAP = HELPERS / "hz-own-heap"
+ASKS_JEMALLOC = HELPERS / "hz-asks-jemalloc"
 OWN_MALLOC_LIBRARY = HELPERS / "libhz-own-malloc.so"
 
 
@@ -85,6 +86,11 @@ class OfProcess(Doctor):
         with Running([SLEEP, "60"], LD_PRELOAD=f"{library()}:{other}") as pid:
             self.expect(0, f"another allocator is loaded, too: {other}\n", args=[pid])
 
+    def test_linked_with_jemalloc(self):
+        for line, said in (("je", "with jemalloc's functions"), (LINES[0], "use hz run --line je")):
+            with Running([ROOT / "hz", "run", "--line", line, "--", ASKS_JEMALLOC, "60"]) as pid:
+                self.expect(0, said, args=[pid])
+
     def test_library_replaced_on_disk(self):
         copy = self.scratch / library().name
         shutil.copy(library(), copy)
@@ -110,6 +116,15 @@ class OfProgram(Doctor):
 
     def test_static(self):
         self.expect(1, "static program", args=["--", STATIC])
+
+    def test_linked_with_jemalloc(self):
+        self.expect(0, str(library("je")), "is linked with jemalloc: line je", args=["--", ASKS_JEMALLOC])
+        self.expect(0, str(library()), args=["--line", LINES[0], "--", ASKS_JEMALLOC])
+
+    def test_the_name_is_the_one_that_was_given(self):
+        named = self.scratch / "named"
+        named.symlink_to(shutil.which("sleep"))
+        self.expect(0, f"{named} under hz run", args=["--", named])
 
     def test_own_malloc(self):
         self.expect(1, "brings its own malloc", args=["--", OWN_MALLOC])

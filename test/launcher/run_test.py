@@ -100,6 +100,52 @@ class ExitCodes(unittest.TestCase):
             self.assertIn(word, self.expect(code, "tune", *args).stderr)
 
 
+class Jemalloc(unittest.TestCase):
+    """A program that is linked with jemalloc asks it for figures: they are to be ours."""
+
+    PROGRAM = HELPERS / "hz-asks-jemalloc"
+
+    def setUp(self):
+        if not library("je").exists():
+            self.skipTest("libhakozuna-je.so is not built")
+
+    def expect(self, answer, told, *args, **changes):
+        result = hz("run", *args, "--", self.PROGRAM, **changes)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith(answer), result.stdout)
+        self.assertEqual(told, "linked with jemalloc" in result.stderr, result.stderr)
+        return result
+
+    def test_it_is_served_by_the_line_that_answers(self):
+        self.assertIn("line je", self.expect("5.3.0", True).stderr)
+
+    def test_a_line_that_is_named_is_taken(self):
+        self.expect("5.3.0", False, "--line", "je")
+        for line in LINES:
+            self.expect("another's", False, "--line", line)
+
+    def test_a_preload_of_the_users_does_not_count(self):
+        own = str(HELPERS / "libjemalloc.so.2")
+        self.assertNotIn("jemalloc", hz("run", "--", "true", LD_PRELOAD=own).stderr)
+
+    def test_a_script_is_judged_by_its_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "script"
+            script.write_text(f"#!{self.PROGRAM}\n", encoding="utf-8")
+            script.chmod(0o755)
+            self.assertIn("linked with jemalloc", hz("run", "--", script).stderr)
+
+    def test_without_that_line_the_default_one_serves_it_and_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / library().name).symlink_to(library())
+            self.assertIn("there is no", self.expect("another's", True, HZ_BUILD_DIR=folder).stderr)
+
+    def test_measured(self):
+        result = hz("run", "--measure", "--pairs", "1", "--", self.PROGRAM)
+        self.assertIn("linked with jemalloc", result.stderr)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
 class Completion(unittest.TestCase):
     """What each shell offers for the last word, by the script that `hz completion` prints for it."""
 
