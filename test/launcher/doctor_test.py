@@ -14,6 +14,7 @@ SLEEP = shutil.which("sleep")
 STATIC = HELPERS / "hz-static-sleep"
 OWN_MALLOC = HELPERS / "hz-own-malloc"
 OWN_HEAP = HELPERS / "hz-own-heap"
+INSIDE = HELPERS / "hz-inside"
 ASKS_JEMALLOC = HELPERS / "hz-asks-jemalloc"
 OWN_MALLOC_LIBRARY = HELPERS / "libhz-own-malloc.so"
 
@@ -85,6 +86,11 @@ class OfProcess(Doctor):
         shutil.copy(OWN_MALLOC_LIBRARY, other)
         with Running([SLEEP, "60"], LD_PRELOAD=f"{library()}:{other}") as pid:
             self.expect(0, f"another allocator is loaded, too: {other}\n", args=[pid])
+
+    @unittest.skipUnless(INSIDE.exists(), "no static library is built")
+    def test_linked_into_the_program(self):
+        with Running([INSIDE, "60"]) as pid:
+            self.expect(0, f"linked into the program (line {DEFAULT})", f"yes, line {DEFAULT}\n", args=[pid])
 
     def test_linked_with_jemalloc(self):
         for line, said in (("je", "with jemalloc's functions"), (LINES[0], "use hz run --line je")):
