@@ -56,6 +56,11 @@ class ExitCodes(unittest.TestCase):
                      ["--profile-heap", "--measure", "true"], ["--line", "hz7", "--profile-heap", "true"]):
             self.assertEqual(len(self.expect(125, "run", *args).stderr.splitlines()), 1, args)
 
+    def test_statistics_for_a_file_that_cannot_be_written(self):
+        for file in ("/dev", "/dev/null/x", "no/such/folder/x"):
+            self.assertIn(f"{file} cannot be written", self.expect(125, "run", "--stats-file", file, "--", "true").stderr)
+        self.expect(0, "run", "--stats-file", "/dev/stderr", "--", "true")
+
     def test_completion_of_other_shells_is_refused(self):
         self.expect(125, "completion", "tcsh")
         self.expect(125, "completion")
@@ -81,7 +86,8 @@ class ExitCodes(unittest.TestCase):
         help_text = self.expect(0, "help").stdout
         for line in LINES:
             self.assertIn(line, help_text)
-        self.assertRegex(self.expect(0, "--version").stdout, r"^hakozuna \d+\.\d+\.\d+\n$")
+        for word in ("version", "--version", "-V"):
+            self.assertRegex(self.expect(0, word).stdout, r"^hakozuna \d+\.\d+\.\d+\n$")
 
 
     def test_each_command_has_help(self):
