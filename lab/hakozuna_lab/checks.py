@@ -7,6 +7,7 @@ Each check is a step with a name; a step that fails does not keep the next from 
 failed. What is built goes to build/<preset>, what the compilers say to build/<preset>.log."""
 
 import argparse
+import fcntl
 import json
 import os
 import platform
@@ -18,8 +19,9 @@ import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -187,7 +189,29 @@ def cached(preset: str, name: str) -> str:
     return found[1] if found else ""
 
 
+@contextmanager
+def only_builder(preset: str) -> Iterator[None]:
+    """Waits while another process builds that preset, by the lock that `provide` in `hz` holds."""
+    with (BUILDS / f".{preset}.lock").open("w") as file:
+        told = False
+        while not ending.is_set():
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not told:
+                    print(f"hz: waiting for another hz that builds {preset}…", file=sys.stderr, flush=True)
+                told = True
+                ending.wait(0.2)
+        yield
+
+
 def build(lane: Lane, beside_tests: bool = False) -> list[str] | None:
+    with only_builder(lane.preset):
+        return build_alone(lane, beside_tests)
+
+
+def build_alone(lane: Lane, beside_tests: bool) -> list[str] | None:
     folder = BUILDS / lane.preset
     log = log_of(lane.preset)
     # A tree that was moved or copied takes a cache along that names the old place.

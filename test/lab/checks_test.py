@@ -150,6 +150,29 @@ def entry(file: str, line: str) -> dict[str, str]:
     return {"directory": str(ROOT / "build/x"), "file": str(ROOT / file), "command": f"clang++ -DHZ_LINE={line} {file}"}
 
 
+def test_one_builds_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checks, "BUILDS", tmp_path)
+    monkeypatch.setattr(checks, "ending", threading.Event())
+    order: list[str] = []
+
+    def other() -> None:
+        with checks.only_builder("release"):
+            order.append("second")
+
+    with checks.only_builder("release"):
+        with checks.only_builder("debug"):
+            pass
+        waits = threading.Thread(target=other)
+        waits.start()
+        waits.join(0.5)
+        order.append("first")
+    waits.join(10)
+    assert order == ["first", "second"]
+    assert "waiting for another hz that builds release" in capsys.readouterr().err
+
+
 def test_tidy_sees_every_lines_heap_and_other_files_once() -> None:
     files = ("src/export/direct.cpp", "src/export/malloc.cpp", "src/os/linux.cpp", "test/unit/os_test.cpp")
     database = [entry(file, line) for line in ("Hakozuna", "Hz8") for file in files]
