@@ -44,6 +44,8 @@ constexpr std::size_t kOfCpu = 4;  // in that record
 
 constinit HugePages huge_pages =
     HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
+// Whether khugepaged may make huge pages of memory for blocks; said with that.
+constinit bool collapses = false;
 constinit std::atomic<bool> named{false};
 // A bit for each of 8192 processors, as usable_cpus() found them when the heap opened; the C library's own
 // type ends at 1024.
@@ -58,11 +60,42 @@ void name(void* at, std::size_t bytes, Use use) {
   if (error != 0 && error != -ENOMEM) named.store(false, std::memory_order_relaxed);
 }
 
+// Returns true if the kernel gives huge pages to programs that did not ask for them.
+bool gives_huge_pages() {
+  char buffer[8];
+  FileBytes mode("/sys/kernel/mm/transparent_hugepage/enabled", buffer);
+  return mode.next() == '[' && mode.next() == 'a';  // "[always] madvise never"
+}
+
+// Takes the huge pages in which a purge begins or ends out of khugepaged's reach: it would bring back all of
+// one as long as a page of it lives. Those that are purged whole may be huge again. The memory around is the
+// arena's, whose stretches consist of whole huge pages (box/source/address_plan.hpp). Cost: a system call for
+// each, none if the purge before had the same one.
+void keep_from_collapsing(std::uintptr_t begin, std::uintptr_t end) {
+  constexpr std::size_t kHugePage = 2 * kMiB;
+  constexpr std::uintptr_t kSome = 1;
+  static constinit std::atomic<std::uintptr_t> last{0};  // that was taken out; 0: none ever was
+  const std::uintptr_t whole = align_up(begin, kHugePage), whole_end = end & ~(kHugePage - 1);
+  if (whole < whole_end && last.load(std::memory_order_relaxed) != 0) {
+    call::madvise(pointer(whole), whole_end - whole, MADV_HUGEPAGE);
+    last.store(kSome, std::memory_order_relaxed);
+  }
+  const auto take_out = [](std::uintptr_t at) {
+    if (last.exchange(at, std::memory_order_relaxed) != at)
+      call::madvise(pointer(at), kHugePage, MADV_NOHUGEPAGE);
+  };
+  if (begin != whole) take_out(whole - kHugePage);
+  if (end != whole_end && whole <= whole_end) take_out(whole_end);
+}
+
 }  // namespace
 
 void name_mappings(bool wanted) { named.store(wanted, std::memory_order_relaxed); }
 
-void prefer_huge_pages(HugePages choice) { huge_pages = choice; }
+void prefer_huge_pages(HugePages choice) {
+  huge_pages = choice;
+  collapses = choice == HugePages::kAlways || (choice == HugePages::kAsTheSystemSays && gives_huge_pages());
+}
 
 // All of the range alike, or pieces of it could not become one mapping again.
 void* advised(void* at, std::size_t bytes, Use use) {
@@ -84,7 +117,8 @@ void* map_wiped_on_fork() {
   return nullptr;
 }
 
-bool purge(void* at, std::size_t bytes, Use) {
+bool purge(void* at, std::size_t bytes, Use use) {
+  if (collapses && use == Use::kBlocks) keep_from_collapsing(address(at), address(at) + bytes);
   // Pages that the program locked: since Linux 5.18.
   const long error = call::madvise(at, bytes, MADV_DONTNEED);
   const bool gone = error == 0 || (error == -EINVAL && call::madvise(at, bytes, MADV_DONTNEED_LOCKED) == 0);

@@ -86,6 +86,41 @@ TEST(OsPosixMemory, HugePagesAreAskedForOrForbiddenOrLeftToTheSystem) {
   }
 }
 
+// Else khugepaged would bring back what was purged of a huge page.
+TEST(OsPosixMemory, AHugePageOfWhichAPartWasPurgedStaysInPieces) {
+  if (kEmulated) GTEST_SKIP() << "an emulator takes no advice";
+  if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) GTEST_SKIP() << "this kernel has none";
+  constexpr std::size_t kHuge = 2 * hz::kMiB;
+  os::prefer_huge_pages(os::HugePages::kAlways);
+  auto* const at = static_cast<std::byte*>(os::reserve(6 * kHuge, kHuge));
+  ASSERT_NE(nullptr, at);
+  ASSERT_TRUE(os::commit(at, 6 * kHuge));
+  const auto pieces = [&] {
+    std::string found;
+    for (unsigned i = 0; i < 6; ++i)
+      found += MappingFlags(at + i * kHuge).find(" nh ") != std::string::npos ? 'x' : '-';
+    return found;
+  };
+  const auto purged = [&](std::size_t from, std::size_t to) {
+    EXPECT_TRUE(os::purge(at + from, to - from));
+    return pieces();
+  };
+  EXPECT_EQ("------", pieces());
+  EXPECT_EQ("------", purged(kHuge, 3 * kHuge)) << "whole ones";
+  EXPECT_EQ("-x----", purged(kHuge + hz::kGranule, 2 * kHuge - hz::kGranule)) << "inside of one";
+  EXPECT_EQ("-x-x--", purged(3 * kHuge, 3 * kHuge + hz::kGranule)) << "its begin";
+  EXPECT_EQ("-x-xx-", purged(5 * kHuge - hz::kGranule, 5 * kHuge)) << "its end";
+  EXPECT_EQ("xx-xx-", purged(kHuge - hz::kGranule, kHuge));
+  EXPECT_EQ("xx-xxx", purged(5 * kHuge, 5 * kHuge + hz::kGranule));
+  EXPECT_EQ("xx--xx", purged(2 * kHuge, 4 * kHuge)) << "whole once more";
+  EXPECT_EQ("x---xx", purged(kHuge - hz::kGranule, 4 * kHuge + hz::kGranule))
+      << "both ends, and what is between";
+  os::prefer_huge_pages(os::HugePages::kNever);
+  EXPECT_EQ("x---xx", purged(kHuge + hz::kGranule, 2 * kHuge)) << "where there are no huge pages";
+  os::prefer_huge_pages(os::HugePages::kAsTheSystemSays);
+  os::unmap(at, 6 * kHuge);
+}
+
 TEST(OsPosixMachine, KnowsItsMemory) {
   EXPECT_EQ(
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
