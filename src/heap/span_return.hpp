@@ -150,7 +150,7 @@ struct SpanReturn {
   }
 
   static constexpr unsigned kStep =
-      Front::kInBand ? 32 : 64;  // slots for which the lock of their shelf is held, at most
+      Front::kInBand ? 24 : 64;  // slots for which the lock of their shelf is held, at most
 
   static void put_back(Thread& t, Bin bin, void** slots, unsigned count) {
     const Given given = Pool::give(S::shelves.pool, bin, slots, count);

@@ -71,10 +71,14 @@ struct BasicHysteresis : Footprint {
   class Debt {
    public:
     std::size_t bytes() const { return at(os::microseconds()); }
-    void add(std::size_t more, std::size_t less) {
-      const std::uint64_t now = os::microseconds(), all = at(now) + more;
-      bytes_.store(all > less ? all - less : 0, std::memory_order_relaxed);
+    void add(std::size_t more) {
+      const std::uint64_t now = os::microseconds();
+      bytes_.store(at(now) + more, std::memory_order_relaxed);
       at_.store(now, std::memory_order_relaxed);
+    }
+    void take_off(std::size_t less) {
+      const std::uint64_t all = bytes_.load(std::memory_order_relaxed);
+      bytes_.store(all > less ? all - less : 0, std::memory_order_relaxed);
     }
 
    private:
@@ -212,11 +216,11 @@ struct BasicHysteresis : Footprint {
     return Footprint::kReturns == 0 ? ~std::size_t{0} : paid > debt ? paid - debt : 0;
   }
   static void purged(Global& g, std::size_t bytes) {
-    if (Footprint::kReturns != 0 && !has_purger(g)) g.debt.add(bytes, 0);
+    if (Footprint::kReturns != 0 && !has_purger(g)) g.debt.add(bytes);
   }
   // So much of what will be purged has no memory any more.
   static void purged_before(Global& g, std::size_t bytes) {
-    if (Footprint::kReturns != 0 && bytes != 0 && !has_purger(g)) g.debt.add(0, bytes);
+    if (Footprint::kReturns != 0 && bytes != 0 && !has_purger(g)) g.debt.take_off(bytes);
   }
   static Unneeded unneeded(Global& g, std::size_t dirty, bool idle) {
     const std::size_t waiting = waiting_bytes(g);
