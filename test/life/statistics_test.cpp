@@ -24,13 +24,15 @@
 namespace hz_test {
 namespace {
 
-// Until the alarm of RunChild, or the signal.
+// Until the alarm of RunChild, or the signal. Now and then all rest: line secure holds a lock in nearly every
+// moment of its work.
 void* Churn(void*) {
   Random random(3);
   for (;;) {
     void* blocks[200];
     for (void*& block : blocks) block = api::Malloc(LogSize(random, 18));
     for (void* block : blocks) api::Free(block);
+    usleep(5000);
   }
 }
 
@@ -96,7 +98,7 @@ TEST(Statistics, AreWrittenOnTermination) {
     EXPECT_TRUE(IsOneLine(result.err)) << result.err;
     complete += result.err.find(" incomplete=1") == std::string::npos ? 1 : 0;
   }
-  EXPECT_GT(complete, 0U) << "most moments are none in which a lock is held";
+  EXPECT_GT(complete, 0U) << "in some moments no lock is held";
   EXPECT_EQ(0U, RunScene("Terminated", {{"HZ_STATS", "json"}}).err.find("{\"hz\":\"stats\","));
 }
 
