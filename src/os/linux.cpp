@@ -44,7 +44,7 @@ constexpr std::size_t kOfCpu = 4;  // in that record
 
 constinit HugePages huge_pages =
     HugePages::kAsTheSystemSays;  // said before there is a heap, read by it alone
-// Whether khugepaged may make huge pages of memory for blocks; said with that.
+// True if khugepaged may make huge pages of memory for blocks; written with `huge_pages`.
 constinit bool collapses = false;
 constinit std::atomic<bool> named{false};
 // A bit for each of 8192 processors, as usable_cpus() found them when the heap opened; the C library's own
