@@ -172,7 +172,7 @@ constinit Scratch* scratch = nullptr;
 
 class Writer {
  public:
-  explicit Writer(const char* path) : file_(path) {}
+  explicit Writer(const char* path) : file_(os::File::kHeapProfile, path) {}
 
   Text& line() {
     if (scratch->text.size() > sizeof(Text) - kLongestLine) flush();
@@ -184,7 +184,7 @@ class Writer {
   }
   bool finish() {
     flush();
-    return file_.whole();
+    return file_.finish();
   }
 
  private:

@@ -46,7 +46,18 @@ const char* expanded(File file, Path& into, const char* behind = "") {
 constexpr const char* kStatsName = "/hakozuna.%p.stats";
 
 // No stack of 2 KiB: the program may ask for a profile anywhere, and reading one may be its first malloc.
-constinit Path profile_path, heap_profile_path;
+constinit Path profile_path, heap_profile_path, fresh_profile_path, fresh_heap_profile_path;
+
+// Beside `path`, so that a rename can move it there; null: there is no such name.
+const char* fresh_of(File file, const char* path) {
+  Path& fresh = file == File::kProfile ? fresh_profile_path : fresh_heap_profile_path;
+  const std::size_t length = strlen(path);
+  if (length == 0 || length > kLongestFolder + kLongestPath) return nullptr;
+  memcpy(fresh.text, path, length);
+  char* const end = fresh.text + sizeof fresh.text - 1;
+  *expand(".%p.new", fresh.text + length, end) = 0;
+  return fresh.text;
+}
 
 bool write(const char* path, files::Write how, const char* text, std::size_t length) {
   const std::intptr_t file = files::open_to_write(path, how);
@@ -96,8 +107,10 @@ void remove_stats_file() {
 }
 
 bool write_profile(const char* text, std::size_t length) {
-  return kept_path(File::kProfile)[0] != 0 &&
-         write(expanded(File::kProfile, profile_path), files::Write::kReplace, text, length);
+  if (kept_path(File::kProfile)[0] == 0) return false;
+  Output output(File::kProfile, expanded(File::kProfile, profile_path));
+  output.write(text, length);
+  return output.finish();
 }
 
 std::ptrdiff_t read_profile(char* out, std::size_t room) {
@@ -106,13 +119,26 @@ std::ptrdiff_t read_profile(char* out, std::size_t room) {
 
 const char* heap_profile_to_write() { return expanded(File::kHeapProfile, heap_profile_path); }
 
-Output::Output(const char* path)
-    : file_(files::open_to_write(path, files::Write::kReplace)), whole_(file_ >= 0) {}
-Output::~Output() {
-  if (file_ >= 0) files::close_written(file_);
+Output::Output(File file, const char* path)
+    : path_(path),
+      fresh_(fresh_of(file, path)),
+      file_(fresh_ == nullptr ? -1 : files::open_fresh(fresh_, path)),
+      is_fresh_(file_ >= 0) {
+  if (!is_fresh_) file_ = files::open_to_write(path, files::Write::kReplace);
+  whole_ = file_ >= 0;
 }
-bool Output::write(const char* text, std::size_t length) {
-  return whole_ = whole_ && files::write(file_, text, length);
+
+void Output::write(const char* text, std::size_t length) {
+  whole_ = whole_ && files::write(file_, text, length);
+}
+
+bool Output::finish() {
+  if (file_ >= 0) files::close_written(file_);
+  file_ = -1;
+  if (!is_fresh_) return whole_;
+  if (whole_) return files::replace(fresh_, path_);
+  files::remove(fresh_);
+  return false;
 }
 
 }  // namespace hz::os

@@ -22,6 +22,11 @@ std::intptr_t open_to_write(const char* path, Write how);
 bool write(std::intptr_t file, const char* text, std::size_t length);  // whether all of it was written
 void close_written(std::intptr_t file);
 bool rename(const char* from, const char* to);  // in place of what is there
+// Opens a new file that replace() puts in the place of `path`. A number below 0: write to `path` itself, for
+// the folder takes no file, or what is there is a link, a pipe, a device, another user's or read-only.
+std::intptr_t open_fresh(const char* fresh, const char* path);
+// Renames `fresh`, or copies and removes it where that is refused: a mount point keeps its file.
+bool replace(const char* fresh, const char* path);
 void remove(const char* path);
 // Bytes that were read, at most `room`; -1: it cannot be read. Never waits, and follows links, as above.
 std::ptrdiff_t read(const char* path, char* out, std::size_t room);

@@ -97,7 +97,7 @@ bool keep_path(File file, const char* path, std::size_t length);  // false, and 
 const char* kept_path(File file);                                 // "": none
 // Appended; on the error stream where no file is named or it cannot be opened.
 void write_statistics(const char* text, std::size_t length);
-// In place of what the file was, by one thread at a time; whether it could be.
+// As Output does, by one thread at a time; returns true if all of it was written.
 bool write_profile(const char* text, std::size_t length);
 // In the folder, in place of what the process's file was: whoever reads it finds the one or the other, whole.
 // Whether it could be. By one thread at a time; takes 8 KiB of stack.
@@ -106,20 +106,24 @@ void remove_stats_file();
 // Bytes that were read, at most `room`; -1 if the file cannot be read.
 std::ptrdiff_t read_profile(char* out, std::size_t room);
 const char* heap_profile_to_write();  // the path as it is in this process; for one thread at a time
-// A file that is written piece by piece, in place of what it was.
+// A file that is written piece by piece, in place of what it was: whoever reads it finds the one or the
+// other, whole, where it is a plain file of this user or there was none. By one thread at a time for each
+// `file`.
 class Output {
  public:
-  explicit Output(const char* path);
-  ~Output();
+  Output(File file, const char* path);  // `path` stays until finish()
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  bool write(const char* text, std::size_t length);  // whether all of it was, and all before it
-  bool whole() const { return whole_; }
+  void write(const char* text, std::size_t length);
+  bool finish();  // closes it; returns true if all of it was written
 
  private:
-  const std::intptr_t file_;
-  bool whole_;
+  const char* const path_;
+  const char* const fresh_;  // a file beside it, renamed at last; null: it has no name
+  std::intptr_t file_;
+  const bool is_fresh_;
+  bool whole_ = false;
 };
 // A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
 // the program, or whoever started it, has decided otherwise.

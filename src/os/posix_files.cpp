@@ -105,6 +105,44 @@ bool rename(const char* from, const char* to) { return call::rename(from, to) ==
 
 void remove(const char* path) { call::unlink(path); }
 
+std::intptr_t open_fresh(const char* fresh, const char* path) {
+  struct stat old;
+  const long found = call::lstat(path, &old);
+  if (found != 0 && found != -ENOENT) return -1;
+  if (found == 0) {
+    const bool is_plain = S_ISREG(old.st_mode) && (old.st_mode & S_IWUSR) != 0 && old.st_nlink == 1;
+    if (!is_plain || old.st_uid != static_cast<uid_t>(call::geteuid())) return -1;
+  }
+  remove(fresh);  // of a process of that number that was killed
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  return call::open(fresh, flags, found == 0 ? old.st_mode & kMode : kMode);
+}
+
+namespace {
+
+bool copy(long from, std::intptr_t to) {
+  char part[512];
+  for (;;) {
+    const long n = call::read(from, part, sizeof part);
+    if (n == -EINTR) continue;
+    if (n <= 0) return n == 0;
+    if (!write(to, part, static_cast<std::size_t>(n))) return false;
+  }
+}
+
+}  // namespace
+
+HZ_SLOW bool replace(const char* fresh, const char* path) {
+  if (rename(fresh, path)) return true;
+  const long from = open_named(fresh, O_RDONLY);
+  const std::intptr_t to = open_to_write(path, Write::kReplace);
+  const bool whole = from >= 0 && to >= 0 && copy(from, to);
+  if (to >= 0) close_written(to);
+  if (from >= 0) call::close(from);
+  remove(fresh);
+  return whole;
+}
+
 std::ptrdiff_t read(const char* path, char* out, std::size_t room) {
   const long file = open_named(path, O_RDONLY);
   if (file < 0) return -1;

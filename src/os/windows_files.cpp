@@ -77,6 +77,23 @@ void remove(const char* path) {
   DeleteFileA(path);
 }
 
+std::intptr_t open_fresh(const char* fresh, const char* path) {
+  const KeepLastError keep;
+  constexpr DWORD kOther = FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_DEVICE | FILE_ATTRIBUTE_REPARSE_POINT |
+                           FILE_ATTRIBUTE_READONLY;
+  const DWORD old = GetFileAttributesA(path);
+  if (old == INVALID_FILE_ATTRIBUTES ? GetLastError() != ERROR_FILE_NOT_FOUND : (old & kOther) != 0)
+    return -1;
+  return open_to_write(fresh, Write::kReplace);
+}
+
+bool replace(const char* fresh, const char* path) {
+  const KeepLastError keep;
+  const bool replaced = rename(fresh, path) || CopyFileA(fresh, path, FALSE) != 0;
+  remove(fresh);
+  return replaced;
+}
+
 std::ptrdiff_t read(const char* path, char* out, std::size_t room) {
   const KeepLastError keep;
   const Open file(path);

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files that a user names for statistics and profiles: a pipe without a reader keeps no process from its end, a link
-# that another user made is not followed, links of this user and of the system are.
+# that another user made is not followed, links of this user and of the system are. A profile takes the place of an older
+# one as a whole, or leaves it as it is.
 # alone
 import os
+import resource
+import shutil
+import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -22,6 +27,12 @@ def run(kind: str, path: str) -> str:
     variables = {**os.environ, **KINDS[kind], kind: path}
     done = subprocess.run(["/bin/true"], env=variables, stderr=subprocess.PIPE, text=True, timeout=WAITS, check=True)
     return done.stderr
+
+
+def without_room() -> None:
+    """For the child: no file gets longer than a few bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
 
 
 def expect(is_right: bool, what: str) -> None:
@@ -54,6 +65,42 @@ def check(kind: str, folder: Path) -> None:
             expect(victim.read_text() == "important", f"{kind}: the link of another user is followed: {name}")
 
 
+def check_replaced(kind: str, folder: Path) -> None:
+    profile = folder / "profile"
+    profile.write_text("old")
+    profile.chmod(0o600)
+    variables = {**os.environ, **KINDS[kind], kind: str(profile)}
+    subprocess.run(["/bin/true"], env=variables, stderr=subprocess.PIPE, preexec_fn=without_room, check=True)
+    expect(profile.read_text() == "old", f"{kind}: an old profile is lost to one that has no room")
+    linked = folder / "linked"
+    run(kind, str(profile))
+    whole = profile.stat()
+    if whole.st_size == len("old"):
+        return  # the line has no such file
+    expect(stat.S_IMODE(whole.st_mode) == 0o600, f"{kind}: a new profile may be read by more users than the old one")
+    linked.hardlink_to(profile)
+    run(kind, str(profile))
+    expect(linked.samefile(profile), f"{kind}: another name of a profile names the old one")
+    linked.unlink()
+    if shutil.which("unshare") and os.geteuid() == 0:
+        profile.write_text("old")
+        mount = 'mount --bind "$0" "$0" || exit 1; exec env $1 /bin/true'
+        settings = " ".join(f"{name}={value}" for name, value in {**KINDS[kind], kind: profile}.items())
+        preload = f"LD_PRELOAD={os.environ['LD_PRELOAD']}" if "LD_PRELOAD" in os.environ else ""
+        own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        command = ["unshare", "--mount", "sh", "-c", mount, str(profile), f"{settings} {preload}"]
+        mounted = subprocess.run(command, env=own, stderr=subprocess.PIPE, timeout=WAITS, check=False)
+        expect(
+            mounted.returncode != 0 or profile.stat().st_size > len("old"),
+            f"{kind}: a profile that is a mount point is not written",
+        )
+    left = [each.name for each in folder.iterdir() if each != profile]
+    expect(not left, f"{kind}: files are left behind: {left}")
+
+
 for each in KINDS:
     with tempfile.TemporaryDirectory() as named:
         check(each, Path(named))
+    if each != "HZ_STATS_FILE":
+        with tempfile.TemporaryDirectory() as named:
+            check_replaced(each, Path(named))

@@ -84,23 +84,31 @@ TEST(OsClock, UnixSecondsAreOfThisCentury) {
   EXPECT_LT(hz::os::unix_seconds(), 4'200'000'000u);
 }
 
-TEST(OsOutput, WritesInPieces) {
-  const std::string path = ::testing::TempDir() + "hz_output";
-  {
-    hz::os::Output output(path.c_str());
-    EXPECT_TRUE(output.write("one ", 4));
-    EXPECT_TRUE(output.write("two", 3));
-    EXPECT_TRUE(output.whole());
-  }
+std::string Contents(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
-  EXPECT_EQ("one two", text.str());
-  { hz::os::Output shorter(path.c_str()); }
-  EXPECT_EQ(0, std::ifstream(path, std::ios::ate).tellg());
+  return text.str();
+}
+
+TEST(OsOutput, TakesThePlaceOfWhatWasThereAtLast) {
+  constexpr auto kFile = hz::os::File::kHeapProfile;
+  const std::string path = ::testing::TempDir() + "hz_output";
+  std::ofstream(path) << "the old one";
+  hz::os::Output output(kFile, path.c_str());
+  output.write("one ", 4);
+  output.write("two", 3);
+  EXPECT_EQ("the old one", Contents(path));
+  EXPECT_TRUE(output.finish());
+  EXPECT_EQ("one two", Contents(path));
+  hz::os::Output shorter(kFile, path.c_str());
+  EXPECT_TRUE(shorter.finish());
+  EXPECT_EQ("", Contents(path));
   std::remove(path.c_str());
-  hz::os::Output nowhere("/no/such/folder/file");
-  EXPECT_FALSE(nowhere.whole());
-  EXPECT_FALSE(nowhere.write("x", 1));
+  for (const char* nowhere : {"/no/such/folder/file", ""}) {
+    hz::os::Output refused(kFile, nowhere);
+    refused.write("x", 1);
+    EXPECT_FALSE(refused.finish()) << nowhere;
+  }
 }
 
 TEST(OsTurn, IsOnesAtATime) {
