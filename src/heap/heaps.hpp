@@ -89,18 +89,17 @@ struct Heaps {
 
   // The heap and all of its blocks.
   static void destroy(HeapHandle handle) {
-    end(handle, [](HeapRow&, std::uintptr_t run) { release(run); });
+    end(handle, [](HeldRun run) { release(run.at); });
   }
   // The heap; its blocks are the process's from here on. A chunk goes with its last one.
   static void remove(HeapHandle handle) {
-    end(handle, [](HeapRow&, std::uintptr_t run) {
-      Source::drop(S::global.source, run);
-      if (tag_at(run) != kHeapBin) return;
-      HeapChunk& chunk = *HeapChunk::around(pointer(run));
+    end(handle, [](HeldRun run) {
+      if ((run.holder & kOfChunk) == 0) return;
+      HeapChunk& chunk = *HeapChunk::around(pointer(run.at));
       const Hold nobodys(table().find(0)->lock);
       chunk.live = chunk.count();
       chunk.holder.set(0);
-      if (chunk.live == 0) release(run);
+      if (chunk.live == 0) release(run.at);
     });
   }
 
@@ -154,6 +153,10 @@ struct Heaps {
   }
 
  private:
+  // Part of a chunk's holder, as the source keeps it: what a run was is asked of a run that another thread
+  // may have freed meanwhile, and that may be anything by now.
+  static constexpr unsigned kOfChunk = 1U << 31;
+
   static HeapTable& table() { return S::shelves.heaps; }
   static Bin tag_at(std::uintptr_t at) { return Route::bin(Route::find(S::global.route, at)); }
 
@@ -296,7 +299,7 @@ struct Heaps {
                               bool& zeroed) {
     if (HZ_UNLIKELY(row.first == nullptr) && !begin_chunks(row, number)) return nullptr;
     if (HZ_UNLIKELY(size > kChunkMost || alignment > kChunkMostAlign))
-      return held(Heap<Line>::huge(size, alignment, zeroed), row);
+      return held(Heap<Line>::huge(size, alignment, zeroed), row, number);
     const Bin bin = bin_of(size);
     void* block = row.first->free_of[bin] == 0 ? nullptr : reuse(row, number, bin, alignment);
     if (HZ_LIKELY(block == nullptr)) {
@@ -308,8 +311,8 @@ struct Heaps {
     if (Guard::kMarks && !zeroed && block != nullptr) Guard::on_alloc(block, kHeapBin);
     return block;
   }
-  static void* held(void* block, HeapRow& row) {
-    if (block != nullptr) Source::join(S::global.source, address(block), address(row.first));
+  static void* held(void* block, const HeapRow& row, std::uint32_t number) {
+    if (block != nullptr) Source::hold(S::global.source, address(block), number, address(row.first));
     return block;
   }
 
@@ -318,7 +321,7 @@ struct Heaps {
     if (chunk == nullptr) return false;
     row.first = static_cast<FirstChunk*>(chunk);
     row.open = chunk;
-    Source::hold(S::global.source, address(chunk), number, 0);
+    Source::hold(S::global.source, address(chunk), number | kOfChunk, 0);
     return true;
   }
   // Of two chunks that with more room stays open.
@@ -326,7 +329,7 @@ struct Heaps {
                                       bool& zeroed) {
     HeapChunk* const chunk = new_chunk(number, sizeof(HeapChunk));
     if (chunk == nullptr) return nullptr;
-    Source::join(S::global.source, address(chunk), address(row.first));
+    Source::hold(S::global.source, address(chunk), number | kOfChunk, address(row.first));
     zeroed = chunk->zeroed != 0;
     void* block = chunk->cut(bin_size(bin), alignment);
     if (chunk->used < row.open->used) row.open = chunk;
@@ -377,7 +380,8 @@ struct Heaps {
            HeapChunk::bit(chunk.freed, unit) && chunk.bytes(offset) == bin_size(bin);
   }
 
-  // One step for each run of the heap.
+  // One step for each run of the heap. Other threads may free and move huge blocks of it meanwhile, so the
+  // way goes by the first chunk alone, which stays.
   template <class Step>
   static void end(HeapHandle handle, Step step) {
     const Telling telling;
@@ -392,13 +396,9 @@ struct Heaps {
       // Before what is there goes: a signal handler may fork, and its child looks (HeapTable::make_whole).
       std::atomic_signal_fence(std::memory_order_release);
       if (first != 0) {
-        std::uintptr_t run = Source::next_held(S::global.source, first);
-        while (run != first) {
-          const std::uintptr_t next = Source::next_held(S::global.source, run);
-          step(row, run);
-          run = next;
-        }
-        step(row, first);
+        for (HeldRun run; (run = Source::drop_next(S::global.source, first)).at != 0;) step(run);
+        Source::drop(S::global.source, first);
+        step(HeldRun{first, kOfChunk});
       }
       row.biased.store(nullptr, std::memory_order_relaxed);
     }

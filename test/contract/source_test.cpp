@@ -67,12 +67,18 @@ TYPED_TEST(SourceContract, RunsLieWithinAndApartFromTheTables) {
   }
 }
 
-// The way around from a run, back to it.
+// The runs of a ring, which are dropped, but the one, and held again.
 template <class S>
 std::set<std::uintptr_t> Ring(typename S::Global& source, std::uintptr_t from) {
-  std::set<std::uintptr_t> ring;
-  for (std::uintptr_t at = from; ring.insert(at).second; at = S::next_held(source, at)) {
+  std::set<std::uintptr_t> ring = {from};
+  std::vector<hz::HeldRun> dropped;
+  for (hz::HeldRun next; (next = S::drop_next(source, from)).at != 0;) {
+    EXPECT_TRUE(ring.insert(next.at).second);
+    EXPECT_EQ(S::holder(source, from), next.holder);
+    EXPECT_EQ(0u, S::holder(source, next.at));
+    dropped.push_back(next);
   }
+  for (const hz::HeldRun& run : dropped) S::hold(source, run.at, run.holder, from);
   return ring;
 }
 

@@ -39,7 +39,7 @@ struct Box {
   static void join(Global&, std::uintptr_t, std::uintptr_t);
   static void drop(Global&, std::uintptr_t);
   static unsigned holder(Global&, std::uintptr_t);
-  static std::uintptr_t next_held(Global&, std::uintptr_t);
+  static hz::HeldRun drop_next(Global&, std::uintptr_t);
   static void note_mapping_boundary(Global&, std::uintptr_t);
   static bool in_pieces(Global&, std::uintptr_t);
   static std::size_t piece(Global&, std::uintptr_t, std::size_t);

@@ -141,9 +141,13 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return g.runs.holder(row_of(g, start));
   }
-  static std::uintptr_t next_held(Global& g, std::uintptr_t start) {
+  static HeldRun drop_next(Global& g, std::uintptr_t start) {
     const os::Guarded hold(g.lock);
-    return g.plan.at(g.runs.next_held(row_of(g, start)));
+    const std::uint32_t row = row_of(g, start), next = g.runs.next_held(row);
+    if (next == row) return {0, 0};
+    const HeldRun dropped = {g.plan.at(next), g.runs.holder(next)};
+    g.runs.drop(next);
+    return dropped;
   }
   static bool resize(Global& g, std::uintptr_t start, std::size_t granules) {
     const os::Guarded hold(g.lock);

@@ -16,6 +16,12 @@ struct Run {
   std::size_t purged = 0;  // bytes behind what is used of it
 };
 
+// A run, and its holder at that time. `at` 0: none.
+struct HeldRun {
+  std::uintptr_t at = 0;
+  unsigned holder = 0;
+};
+
 // Granules in a row, by number, from the first one to before the end. None: these are the same.
 struct Rows {
   std::size_t begin = 0, end = 0;
@@ -85,8 +91,9 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::hold(g, at, holder, at) } -> std::same_as<void>;
   { S::join(g, at, at) } -> std::same_as<void>;
   { S::drop(g, at) } -> std::same_as<void>;
-  { S::holder(g, at) } -> std::same_as<unsigned>;           // 0: none
-  { S::next_held(g, at) } -> std::same_as<std::uintptr_t>;  // in the ring of those of its holder
+  { S::holder(g, at) } -> std::same_as<unsigned>;  // 0: none
+  // The one behind it in the ring of those of its holder has none any more; returns it as it was
+  { S::drop_next(g, at) } -> std::same_as<HeldRun>;
   // Within a run in use: pages that came from elsewhere begin or end
   { S::note_mapping_boundary(g, at) } -> std::same_as<void>;
   { S::in_pieces(g, at) } -> std::same_as<bool>;  // there is such a boundary
