@@ -5,6 +5,7 @@
 #pragma once
 
 #define HZ_INLINE inline __attribute__((always_inline))
+#define HZ_ALWAYS_INLINE __attribute__((always_inline))  // of a lambda
 // A slow path: never inlined, so that the fast path that tail-calls it needs no frame.
 #define HZ_SLOW __attribute__((noinline))
 #define HZ_COLD __attribute__((noinline, cold))

@@ -167,9 +167,15 @@ HZ_INLINE constexpr unsigned bin_granules(Bin bin) {
 
 // Index of the slot that the byte at `offset` of a granule lies in: a multiplication, exact for offsets below
 // 64 KiB.
-HZ_INLINE unsigned slot_index(Bin bin, unsigned offset) {
-  return static_cast<unsigned>((std::uint64_t{offset} * classes.reciprocal(bin)) >> 32);
-}
+class SlotIndex {
+ public:
+  HZ_INLINE explicit SlotIndex(Bin bin) : reciprocal_(classes.reciprocal(bin)) {}
+  HZ_INLINE unsigned of(unsigned offset) const { return static_cast<unsigned>(offset * reciprocal_ >> 32); }
+
+ private:
+  const std::uint64_t reciprocal_;
+};
+HZ_INLINE unsigned slot_index(Bin bin, unsigned offset) { return SlotIndex(bin).of(offset); }
 
 // Whether `offset` (below 64 KiB) is a multiple of the slot size, without a division: for multiples the low
 // half of offset * reciprocal stays below 2^16, for all others it does not (proved exhaustively by a unit

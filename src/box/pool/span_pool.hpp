@@ -148,27 +148,23 @@ struct BasicSpanPool {
   static Given give(Global& g, Bin bin, void** slots, unsigned count) {
     Given given;
     std::uint32_t emptied = 0;
-    by_shelf(g, bin, slots, count, [&](void** some, unsigned n) {
-      for (unsigned i = 0; i < n; ++i) {
-        if (!set_bit(g, bin, some[i])) {
-          slots[given.rejected++] = some[i];
-          continue;
-        }
-        const std::uint32_t row = row_of(g, address(some[i]));
-        Span& span = g.spans[row];
-        span.in_use = true;
-        ++given.kept;
-        if (++span.free == span.carved && !span.claimed) {
-          if (span.listed) unlink(g, row);
-          remove(g, row);
-          span.next = emptied;
-          emptied = row;
-        } else {
-          if (!span.listed && !span.claimed) link(g, row);
-          check(g, row);
-        }
+    const SlotIndex index(bin);
+    const auto give_one = [&](void*& slot, Span& span, std::uint32_t row, bool in_class) HZ_ALWAYS_INLINE {
+      if (HZ_UNLIKELY(!in_class || !set_bit(g, span, row, index.of(offset(slot)))))
+        return void(slots[given.rejected++] = slot);
+      span.in_use = true;
+      if (++span.free == span.carved && !span.claimed) {
+        if (span.listed) unlink(g, row);
+        remove(g, row);
+        span.next = emptied;
+        emptied = row;
+      } else {
+        if (!span.listed && !span.claimed) link(g, row);
+        check(g, row);
       }
-    });
+    };
+    by_shelf(g, bin, slots, count, give_one, [] {});
+    given.kept = count - given.rejected;
     given.emptied = at(g, emptied);
     return given;
   }
@@ -185,13 +181,16 @@ struct BasicSpanPool {
   // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come
   // to the front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
-    unsigned good = 0;
-    by_shelf(g, bin, slots, count, [&](void** some, unsigned n) {
-      const unsigned begin = good;
-      for (unsigned i = 0; i < n; ++i)
-        if (HZ_LIKELY(set_bit(g, bin, some[i]))) std::swap(slots[good++], some[i]);
-      for (unsigned i = begin; i < good; ++i) {
-        const Place place = place_of(g, bin, slots[i]);
+    unsigned good = 0, kept = 0;
+    const SlotIndex index(bin);
+    const auto set_one = [&](void*& slot, const Span& span, std::uint32_t row, bool in_class)
+                             HZ_ALWAYS_INLINE {
+                               if (HZ_LIKELY(in_class && set_bit(g, span, row, index.of(offset(slot)))))
+                                 std::swap(slots[good++], slot);
+                             };
+    by_shelf(g, bin, slots, count, set_one, [&] {
+      for (; kept < good; ++kept) {
+        const Place place = place_of(g, bin, slots[kept]);
         g.bits.word(place.row, place.index / 64) &= ~place.bit();
       }
     });
@@ -284,13 +283,13 @@ struct BasicSpanPool {
   HZ_INLINE static Place place_of(const Global& g, Bin bin, const void* slot) {
     return {row_of(g, address(slot)), slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)))};
   }
-  // False: it is set, or nothing of the class was carved there.
-  HZ_INLINE static bool set_bit(Global& g, Bin bin, const void* slot) {
-    const Place place = place_of(g, bin, slot);
-    const Span& span = g.spans[place.row];
-    std::uint64_t& word = g.bits.word(place.row, place.index / 64);
-    if (bin_of(span) != bin || place.index >= span.carved || (word & place.bit()) != 0) return false;
-    word |= place.bit();
+  static unsigned offset(const void* slot) { return static_cast<unsigned>(address(slot) & (kGranule - 1)); }
+  // False: it is set, or nothing was carved there.
+  HZ_INLINE static bool set_bit(const Global& g, const Span& span, std::uint32_t row, unsigned index) {
+    std::uint64_t& word = g.bits.word(row, index / 64);
+    const std::uint64_t bit = std::uint64_t{1} << index % 64;
+    if (index >= span.carved || (word & bit) != 0) return false;
+    word |= bit;
     return true;
   }
 
@@ -358,15 +357,28 @@ struct BasicSpanPool {
 
   // Slots of one class, those of each shelf together, with its lock. A slot that is out holds its span, which
   // may be on its way to another shelf: so whose it is is asked again under the lock. `visit` may write to
-  // the slots that it has seen.
-  static void by_shelf(Global& g, Bin bin, void** slots, unsigned count, auto visit) {
-    for (unsigned begin = 0, end = 0; begin < count; begin = end) {
-      const unsigned shard = shard_of(g.spans[row_of(g, address(slots[begin]))]);
+  // the slots that it has seen; `leave` comes before the lock goes. Both are inlined: a pass over slots is
+  // what a program pays that frees all it had.
+  HZ_INLINE static void by_shelf(Global& g, Bin bin, void** slots, unsigned count, auto visit, auto leave) {
+    const std::uintptr_t base = g.base;
+    Span* const spans = g.spans;
+    for (unsigned begin = 0; begin < count;) {
+      const unsigned shard = shard_of(spans[row_of(g, address(slots[begin]))]);
+      const auto here = static_cast<std::uint16_t>(shard << 8 | bin);
       const os::Guarded hold(g.shards[shard].of_bin[bin].lock);
-      for (unsigned i = begin; i < count; ++i) {
-        if (shard_of(g.spans[row_of(g, address(slots[i]))]) == shard) std::swap(slots[i], slots[end++]);
+      for (unsigned end = count; begin < end;) {
+        void*& slot = slots[begin];
+        const auto row = static_cast<std::uint32_t>((address(slot) - base) >> kGranuleShift);
+        Span& span = spans[row];
+        const std::uint16_t place = span.place.load(std::memory_order_relaxed);
+        if (HZ_UNLIKELY(place != here && place >> 8 != shard)) {
+          std::swap(slot, slots[--end]);
+        } else {
+          visit(slot, span, row, place == here);
+          ++begin;
+        }
       }
-      visit(slots + begin, end - begin);
+      leave();
     }
   }
 
