@@ -66,19 +66,23 @@ class RunTableTest : public ::testing::Test {
 
   static bool Free(Colour colour) { return colour == Colour::kClean || colour == Colour::kDirty; }
 
-  std::set<std::uint32_t> Listed(const RunTable::List* lists, bool dirty) const {
+  std::set<std::uint32_t> Listed(const RunTable::Lists& lists, bool dirty) const {
     std::set<std::uint32_t> runs;
+    unsigned last = RunTable::kLists;
     for (unsigned i = 0; i < RunTable::kLists; ++i) {
       std::uint32_t previous = 0;
-      for (std::uint32_t row = lists[i].first; row != 0; row = table_->rows[row].next) {
+      if (lists.of[i].first != 0) last = i;
+      EXPECT_EQ(lists.of[i].first != 0, lists.from(i) == i);
+      for (std::uint32_t row = lists.of[i].first; row != 0; row = table_->rows[row].next) {
         EXPECT_EQ(i, RunTable::list_of(table_->rows[row].length));
         EXPECT_EQ(previous, table_->rows[row].previous);
         EXPECT_EQ(dirty, table_->rows[row].dirty != 0);
         EXPECT_TRUE(runs.insert(row).second);
         previous = row;
       }
-      EXPECT_EQ(previous, lists[i].last);
+      EXPECT_EQ(previous, lists.of[i].last);
     }
+    EXPECT_EQ(last, lists.last());
     return runs;
   }
 

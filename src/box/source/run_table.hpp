@@ -40,9 +40,41 @@ struct RunTable {
   // Only diagnosis asks inner rows for their first one; beyond 256 MiB it is not worth the writes.
   static constexpr std::size_t kLabelledRows = 4096;
 
+  // A list for each length, and a bit for each list that has a run: who looks for one reads three words, not
+  // the heads of 140 lists.
+  struct Lists {
+    static constexpr unsigned kWords = (kLists + 63) / 64;
+
+    List of[kLists];
+    std::uint64_t filled[kWords] = {};
+
+    void note(unsigned list) {
+      const std::uint64_t bit = std::uint64_t{1} << list % 64;
+      filled[list / 64] = of[list].first != 0 ? filled[list / 64] | bit : filled[list / 64] & ~bit;
+    }
+    // Returns the first list from `list` on that has a run; kLists if none has.
+    unsigned from(unsigned list) const {
+      unsigned word = list / 64;
+      if (word == kWords) return kLists;
+      std::uint64_t rest = filled[word] >> list % 64 << list % 64;
+      while (rest == 0) {
+        if (++word == kWords) return kLists;
+        rest = filled[word];
+      }
+      return word * 64 + static_cast<unsigned>(__builtin_ctzll(rest));
+    }
+    // Returns the last list that has a run; kLists if none has.
+    unsigned last() const {
+      for (unsigned word = kWords; word-- > 0;)
+        if (filled[word] != 0) return word * 64 + log2_floor(filled[word]);
+      return kLists;
+    }
+  };
+
   // Zero at first. Every row that is used, and its neighbours, can be read; row 0 is never used.
   Row* rows = nullptr;
-  List dirty_runs[kLists], clean_runs[kLists], spare_runs;
+  Lists dirty_runs, clean_runs;
+  List spare_runs;
 
   void open(void* table) { rows = static_cast<Row*>(table); }
 
@@ -62,10 +94,9 @@ struct RunTable {
   // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so
   // that it starts there; 0 if there is none. It stays in the table until use().
   std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias) {
-    List* const tables[] = {dirty_runs, clean_runs};
-    for (List* lists : tables) {
-      for (unsigned i = list_of(length); i < kLists; ++i) {
-        for (std::uint32_t row = lists[i].first; row != 0; row = rows[row].next) {
+    for (const Lists* lists : {&dirty_runs, &clean_runs}) {
+      for (unsigned i = lists->from(list_of(length)); i != kLists; i = lists->from(i + 1)) {
+        for (std::uint32_t row = lists->of[i].first; row != 0; row = rows[row].next) {
           const std::size_t start = align_up(row + bias, alignment) - bias;
           if (start + length > row + std::size_t{rows[row].length}) continue;
           return start == row ? row : split(row, start - row);
@@ -193,7 +224,7 @@ struct RunTable {
   // Forgets all free runs, in whatever state they are: their rows look as if in use by nobody. The first of
   // two steps; the second is lose() for all rows that were ever used.
   void lose_lists() {
-    for (unsigned i = 0; i < kLists; ++i) dirty_runs[i] = clean_runs[i] = {};
+    dirty_runs = clean_runs = {};
     spare_runs = {};
   }
   void lose(std::size_t row) {
@@ -204,10 +235,8 @@ struct RunTable {
 
   // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
   std::uint32_t oldest_dirty() const {
-    for (unsigned i = kLists; i-- > 0;) {
-      if (dirty_runs[i].last != 0) return dirty_runs[i].last;
-    }
-    return 0;
+    const unsigned list = dirty_runs.last();
+    return list == kLists ? 0 : dirty_runs.of[list].last;
   }
 
   // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first
@@ -263,14 +292,19 @@ struct RunTable {
     rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
     rows[row].dirty = static_cast<std::uint32_t>(dirty);
     rows[row].head = dirty != 0 ? static_cast<std::uint32_t>(clean) : 0;
-    link(list_for(row), row);
+    Lists& lists = lists_for(row);
+    link(lists.of[list_of(length)], row);
+    lists.note(list_of(length));
   }
 
-  List& list_for(std::uint32_t row) {
-    return (rows[row].dirty != 0 ? dirty_runs : clean_runs)[list_of(rows[row].length)];
-  }
+  Lists& lists_for(std::uint32_t row) { return rows[row].dirty != 0 ? dirty_runs : clean_runs; }
 
-  void remove(std::uint32_t row) { unlink(list_for(row), row); }
+  void remove(std::uint32_t row) {
+    Lists& lists = lists_for(row);
+    const unsigned list = list_of(rows[row].length);
+    unlink(lists.of[list], row);
+    lists.note(list);
+  }
   void link(List& list, std::uint32_t row) {
     rows[row].previous = 0;
     rows[row].next = list.first;
