@@ -50,6 +50,7 @@ struct DenseBank {
           end_(everything ? Bin{kOwners} * kBins : at_ + 1) {}
 
     bool next(Parcel<Chain>& out) {
+      if (thread_.bytes.peek() == 0) return false;  // as a rule, with every chain to look at
       for (; at_ < end_; ++at_) {
         Chain& open = thread_.bank[at_ / kBins][at_ % kBins];
         if (open.count == 0) continue;
