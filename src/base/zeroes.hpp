@@ -2,7 +2,8 @@
 //
 // Memory that is to be zero: written so, and proved to be so. Called by guards that clear what is freed
 // (box/guard/sealed.hpp), for each block; costs some six instructions for each 64 bytes, in place, or twelve
-// for each 256 by a call. All of it ends in half a lane: what lies behind is the guard's.
+// for each 256 by a call. All of it ends in half a lane, for what lies behind is the guard's; but for
+// are_words(), which heaps ask of pages that may have no memory.
 //
 // No call of the C library's: who is on the hot path would have to save what it holds; and it has nothing
 // that compares with zero.
@@ -39,7 +40,18 @@ struct Zeroes {
     return !is_wide() || end - at < kWideStep ? are(at, end) : are_wide(at, end);
   }
 
-  // Before the first of these: whether the processor has lanes of 32 bytes.
+  // The same of words, wherever they end; stops soon after the first that is not zero.
+  static bool are_words(std::uintptr_t at, std::uintptr_t end) {
+    for (; at + kStep <= end; at += kStep) {
+      const Lane any = of_step(at);
+      if ((any[0] | any[1]) != 0) return false;
+    }
+    for (; at < end; at += sizeof(Half))
+      if (half(at) != 0) return false;
+    return true;
+  }
+
+  // Before the first of these, but are_words(): whether the processor has lanes of 32 bytes.
   static void open() { wide_lanes.set(has_wide_lanes() ? 1 : 0); }
 
  private:

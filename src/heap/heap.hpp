@@ -123,9 +123,12 @@ struct Heap {
 
   HZ_INLINE static void* calloc(std::size_t count, std::size_t size) {
     std::size_t bytes = 0;
-    void* slot = __builtin_mul_overflow(count, size, &bytes) ? nullptr : at_hand(bytes);
+    void* slot = __builtin_mul_overflow(count, size, &bytes) ? nullptr : at_hand_up_to(kMostCleared, bytes);
     return HZ_LIKELY(slot != nullptr) ? cleared(slot, bytes) : calloc_slow(count, size);
   }
+
+  // A larger block is cleared page by page.
+  static constexpr std::size_t kMostCleared = kSealed ? kMostTried : kPage - 1;
 
   HZ_INLINE static void* realloc(void* block, std::size_t size) {
     const std::size_t old_size = slot_bytes(block);
@@ -155,8 +158,18 @@ struct Heap {
     void* block = bin == kHugeBin ? nullptr : popped_any(bin, size);
     if (block == nullptr) block = allocate(bin, size, alignment, zeroed, __builtin_return_address(0));
     if (block != nullptr && !kSealed && !zeroed && !(bin == kHugeBin && H::cleared(block)))
-      std::memset(block, 0, size);
+      size < kPage ? void(std::memset(block, 0, size)) : clear_pages(block, size);
     return block;
+  }
+  // Pages that read as zero are not written to: of a slot that waited in a bin since its span was new they
+  // have no memory yet. A frame of its own: test/stack.
+  HZ_SLOW static void clear_pages(void* block, std::size_t size) {
+    const std::uintptr_t end = address(block) + align_up(size, sizeof(std::uint64_t));
+    for (std::uintptr_t at = address(block), next = 0; at != end; at = next) {
+      next = (at & ~(kPage - 1)) + kPage;
+      if (next > end) next = end;
+      if (!Zeroes::are_words(at, next)) std::memset(pointer(at), 0, next - at);
+    }
   }
 
   // `alignment` is a power of two.

@@ -6,6 +6,7 @@
 // none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
+#include "base/zeroes.hpp"
 #include "box/guard/report.hpp"
 #include "heap/fences.hpp"
 #include "heap/reclaim.hpp"
@@ -325,10 +326,7 @@ struct Huge {
     if (!is_zero(from)) __builtin_memcpy(to, from, kGranule);
   }
   static bool is_zero(const void* granule) {
-    const auto* words = static_cast<const std::uint64_t*>(granule);
-    std::uint64_t any = 0;
-    for (std::size_t i = 0; i < kGranule / sizeof *words; ++i) any |= words[i];
-    return any == 0;
+    return Zeroes::are_words(address(granule), address(granule) + kGranule);
   }
   static void* at(void* block, std::size_t offset) { return pointer(address(block) + offset); }
 

@@ -501,12 +501,12 @@ struct BasicSpanPool {
   }
 
   // With kByPages, slots below a page are carved by whole pages, so that every slot which starts in a page
-  // known to the route has been handed out. Larger ones one by one while the memory is untouched: the user
-  // may never touch it.
+  // known to the route has been handed out. Larger ones one by one while the memory is untouched: the bins of
+  // such lines write into the slots that they keep, and the user may never touch them.
   static unsigned carve_end(const Span& span, unsigned want) {
     const std::size_t size = bin_size(bin_of(span));
     const unsigned slots = bin_slots(bin_of(span));
-    std::size_t end = span.carved + (size >= kPage && span.zeroed ? 1U : want);
+    std::size_t end = span.carved + (kByPages && size >= kPage && span.zeroed ? 1U : want);
     if (kByPages && size < kPage) {
       const std::size_t begin_bytes = span.carved * size;
       const std::size_t whole = (begin_bytes + want * size) & ~(kPage - 1);
