@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# golden.sh LIBRARY PROGRAM LIMITS GOLDEN: counts the instructions that LIBRARY spends on one allocation and its release,
-# in each of the ways that PROGRAM goes through. LIMITS is the file of what each may cost at most under any compiler,
-# GOLDEN that of the exact values, or "-" where the build is not the one that they were taken from. Both have a row per
-# line and a column per way. HZ_TEST_LINE names the line. Exit code 77: valgrind is not to be had (a failure under
-# CI=true).
+# golden.sh LIBRARY PROGRAM FUNCTIONS CALLS BLOCKS LIMITS GOLDEN: counts the instructions that LIBRARY spends on one
+# allocation and its release, in each of the ways that PROGRAM goes through with so many BLOCKS: a function for each,
+# whose name begins with FUNCTIONS, of which the last of CALLS calls counts. LIMITS is the file of what each may cost at
+# most under any compiler, GOLDEN that of the exact values, or "-" where there are none for the build. Both have a row per
+# line and a column per way; the heads of LIMITS' columns name the ways. HZ_TEST_LINE names the line. Exit code 77:
+# valgrind is not to be had (a failure under CI=true).
 set -eu
 library=$1
 program=$2
-limits=$3
-golden=$4
+functions=$3
+calls=$4
+pairs=$5
+limits=$6
+golden=$7
 line=${HZ_TEST_LINE:?the name of the line}
-pairs=20000
-ways="malloc new sized aligned calloc realloc usable"
+ways=$(sed -n 's/^# line *//p' "$limits")
 
 if ! command -v valgrind >/dev/null; then
   [ "${CI:-}" = true ] && { echo "FAILED: valgrind is missing" >&2; exit 1; }
@@ -25,7 +28,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 object=$(readlink -f "$library")
 
-LD_PRELOAD=$object valgrind --tool=callgrind --callgrind-out-file="$work/out" --dump-after='pairs_*' \
+LD_PRELOAD=$object valgrind --tool=callgrind --callgrind-out-file="$work/out" --dump-after="$functions*" \
   "$program" "$pairs" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 
 # Prints the instructions in the library by the callgrind file $1, per pair.
@@ -54,7 +57,7 @@ fail() { echo "FAILED: $*" >&2; failed=1; }
 column=0 counted=
 for way in $ways; do
   column=$((column + 1))
-  now=$(count "$work/out.$((2 * column))")  # the odd ones are the warm-ups
+  now=$(count "$work/out.$((calls * column))")
   counted="$counted $now"
   limit=$(row "$limits" $column)
   # Also refuses a count of nothing: then the library did not serve the program.
