@@ -86,6 +86,7 @@ class Picture:
     retained: dict[str, int]  # what retention goes by
     huge_blocks: int
     huge_bytes: int
+    sampled_bytes: int  # live blocks that the heap profile chose as samples; they lie in no span
     limit_soft: int | None
     limit_hard: int | None
     resident: int
@@ -144,6 +145,11 @@ def _take(process: Process, layout: Layout) -> Picture:
     threads, sums, retain = _settled(reader, classes) if boxes else ([], {}, _retention(reader))
     unit = layout.number("dirty.unit", layout.number("granule.bytes"))
     out = retain.get("retain.out", 0) + sums.get("thread.out", 0)
+    # A sample of the heap profile lies in a run of its own, and counts as what the program asked for.
+    samples, sampled, runs = (reader.one(f"profile.{name}") for name in ("samples", "sample_bytes", "sample_runs"))
+    slack = max(runs - sampled, 0)
+    peak = max(reader.one("retain.peak"), out) - slack
+    out = max(out - slack, 0)
     events = _events(reader, sums)
     outbox = sum(one.outbox_bytes for one in threads)
     between = events.get("bytes_sent", 0) - events.get("bytes_collected", 0)
@@ -152,7 +158,7 @@ def _take(process: Process, layout: Layout) -> Picture:
     counting = 1 if not boxes else reader.one("process.counting")
     live = max(out - cached - waiting, 0)
     if boxes and counting:
-        live = events.get("bytes_allocated", 0) - events.get("bytes_freed", 0)
+        live = max(events.get("bytes_allocated", 0) - events.get("bytes_freed", 0) - slack, 0)
     stats = {name: value for name, value in events.items() if name in _SHOWN}
     stats |= {
         "counting": counting,
@@ -162,7 +168,7 @@ def _take(process: Process, layout: Layout) -> Picture:
         "bytes_cached": cached + waiting,
         "bytes_dirty": reader.one("source.dirty") * unit,
         "bytes_metadata": _metadata(reader),
-        "bytes_peak": max(reader.one("retain.peak"), out),
+        "bytes_peak": max(peak, out),
         "threads": len(threads),
         "classes_dealt": sum(reader.many("class.dealt")),
         "policy_tight": reader.one("policy.tight"),
@@ -185,8 +191,9 @@ def _take(process: Process, layout: Layout) -> Picture:
             "percent": reader.one("retain.percent"),
             "spans": reader.one("retain.spans") + sums.get("thread.spans", 0),
         },
-        huge_blocks=reader.one("huge.blocks"),
-        huge_bytes=reader.one("huge.bytes"),
+        huge_blocks=max(reader.one("huge.blocks") - samples, 0),
+        huge_bytes=max(reader.one("huge.bytes") - runs, 0),
+        sampled_bytes=sampled,
         limit_soft=_limit(reader, "limit.soft"),
         limit_hard=_limit(reader, "limit.hard"),
         resident=process.number("status", "VmRSS"),

@@ -53,8 +53,12 @@ struct Library {
 
   static hz_stats_t stats() { return Stats<Line>::read(); }
   static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
-  static std::size_t huge_blocks() { return S::global.huge_blocks.load(std::memory_order_relaxed); }
-  static std::size_t huge_bytes() { return S::global.huge_bytes.load(std::memory_order_relaxed); }
+  static std::size_t huge_blocks() {
+    return S::global.huge_blocks.load(std::memory_order_relaxed) - HeapProfile::samples();
+  }
+  static std::size_t huge_bytes() {
+    return S::global.huge_bytes.load(std::memory_order_relaxed) - HeapProfile::sample_runs();
+  }
   // Whether a thread of ours may return memory while the program is idle.
   static bool has_background() { return Start<Line>::options.background; }
   // So many free bytes may stay in any case.
