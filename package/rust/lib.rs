@@ -10,8 +10,8 @@
 //!
 //! It serves what Rust allocates, beside whatever malloc the program's C parts use. It is built from C++ sources, which
 //! asks for CMake and a C++20 compiler. A feature chooses another line than the default one, which is made for every
-//! program: `hz7` is small, `hz8` is for processes that are to be small; what each is for stands in the project's README.
-//! The variables of the environment that it reads (`HZ_STATS=1` and others) are described there, too.
+//! program: `hz7` is small, `hz8` is for processes that are to be small; what each is for stands in the project's `doc/lines.md`.
+//! The variables of the environment that it reads (`HZ_STATS=1` and others) are described in its `doc/knobs.md`.
 #![no_std]
 #![warn(missing_docs)]
 

@@ -106,7 +106,7 @@ class Library(unittest.TestCase):
                 )
 
     def test_codes(self):
-        codes = dict(re.findall(r"^  \| (E\d\d) ([a-z-]+) \|", text(ROOT / "README.md"), re.MULTILINE))
+        codes = dict(re.findall(r"^\| (E\d\d) ([a-z-]+) \|", text(ROOT / "doc" / "errors.md"), re.MULTILINE))
         self.assertEqual(dict(re.findall(r"(E\d\d)\s+([a-z-]+-[a-z]+)", section(self.page, "DIAGNOSTICS"))), codes)
 
 

@@ -45,8 +45,8 @@ def faults(source, build, line):
         ("pkg-config", re.search("^Version: (.*)$", (build / "hakozuna.pc").read_text(), re.MULTILINE)[1], version),
         ("find_package", re.search(r'^set\(PACKAGE_VERSION "(.*)"\)$',
                                    (build / "hakozuna-config-version.cmake").read_text(), re.MULTILINE)[1], version),
-        ("README", re.search(r"find_package\(hakozuna (\S+) REQUIRED\)", (source / "README.md").read_text())[1],
-         f"{major}.{minor}"),
+        ("doc/linking.md", re.search(r"find_package\(hakozuna (\S+) REQUIRED\)",
+                                     (source / "doc" / "linking.md").read_text())[1], f"{major}.{minor}"),
         ("CHANGELOG", re.search(r"^## (\S+?),? ", (source / "CHANGELOG.md").read_text(), re.MULTILINE)[1], version),
     ):
         if found != wanted:

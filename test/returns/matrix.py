@@ -39,7 +39,7 @@ PAYS = ("hz7", "hz8")
 # little stays cached, free in spans, and dirty.
 ALONE_KIB = 8 * 1024
 # Threads that never cross again keep what they freed last for other owners, where nobody can take it from them: as
-# much as README's limits say, 24 MiB as a rule, 35 seen. (The C library: 43 to 56 MiB, of blocks of 10,000 bytes and
+# much as doc/limits.md says, 24 MiB as a rule, 35 seen. (The C library: 43 to 56 MiB, of blocks of 10,000 bytes and
 # more 1 to 5.)
 OWNED_LINES = ("hz3", "hz3-fast", "hz4", "hz5", "hz6", "hz8")
 OWNED_PARKED_KIB = 40 * 1024

@@ -281,7 +281,7 @@ struct BasicSpanPool {
     std::uint64_t bit() const { return std::uint64_t{1} << (index % 64); }
   };
   HZ_INLINE static Place place_of(const Global& g, Bin bin, const void* slot) {
-    return {row_of(g, address(slot)), slot_index(bin, static_cast<unsigned>(address(slot) & (kGranule - 1)))};
+    return {row_of(g, address(slot)), slot_index(bin, offset(slot))};
   }
   static unsigned offset(const void* slot) { return static_cast<unsigned>(address(slot) & (kGranule - 1)); }
   // False: it is set, or nothing was carved there.
@@ -357,8 +357,8 @@ struct BasicSpanPool {
 
   // Slots of one class, those of each shelf together, with its lock. A slot that is out holds its span, which
   // may be on its way to another shelf: so whose it is is asked again under the lock. `visit` may write to
-  // the slots that it has seen; `leave` comes before the lock goes. Both are inlined: a pass over slots is
-  // what a program pays that frees all it had.
+  // the slots that it has seen; `leave` is called before the lock is unlocked. Both are inlined: this pass
+  // is half of the cost of a program that frees all of its blocks.
   HZ_INLINE static void by_shelf(Global& g, Bin bin, void** slots, unsigned count, auto visit, auto leave) {
     const std::uintptr_t base = g.base;
     Span* const spans = g.spans;
@@ -371,7 +371,7 @@ struct BasicSpanPool {
         const auto row = static_cast<std::uint32_t>((address(slot) - base) >> kGranuleShift);
         Span& span = spans[row];
         const std::uint16_t place = span.place.load(std::memory_order_relaxed);
-        if (HZ_UNLIKELY(place != here && place >> 8 != shard)) {
+        if (HZ_UNLIKELY(place >> 8 != shard)) {
           std::swap(slot, slots[--end]);
         } else {
           visit(slot, span, row, place == here);

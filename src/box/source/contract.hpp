@@ -92,7 +92,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::join(g, at, at) } -> std::same_as<void>;
   { S::drop(g, at) } -> std::same_as<void>;
   { S::holder(g, at) } -> std::same_as<unsigned>;  // 0: none
-  // The one behind it in the ring of those of its holder has none any more; returns it as it was
+  // Removes the next run from the ring of the holder of the run at `at`, and returns it
   { S::drop_next(g, at) } -> std::same_as<HeldRun>;
   // Within a run in use: pages that came from elsewhere begin or end
   { S::note_mapping_boundary(g, at) } -> std::same_as<void>;

@@ -40,8 +40,8 @@ struct RunTable {
   // Only diagnosis asks inner rows for their first one; beyond 256 MiB it is not worth the writes.
   static constexpr std::size_t kLabelledRows = 4096;
 
-  // A list for each length, and a bit for each list that has a run: who looks for one reads three words, not
-  // the heads of 140 lists.
+  // A list for each length, and a bit for each list that has a run. A search reads these three words instead
+  // of the heads of 140 lists.
   struct Lists {
     static constexpr unsigned kWords = (kLists + 63) / 64;
 
@@ -54,8 +54,8 @@ struct RunTable {
     }
     // Returns the first list from `list` on that has a run; kLists if none has.
     unsigned from(unsigned list) const {
+      static_assert(kLists % 64 != 0, "kLists itself has a word");
       unsigned word = list / 64;
-      if (word == kWords) return kLists;
       std::uint64_t rest = filled[word] >> list % 64 << list % 64;
       while (rest == 0) {
         if (++word == kWords) return kLists;
