@@ -38,8 +38,10 @@ struct Boundary {
   static constexpr unsigned kWaits = 1000;  // for spans that others look through, before there is no memory
 
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as
-  // zero.
-  static void* refill(Thread& t, Bin bin, bool& zeroed) {
+  // zero. A caller that wants zeroes gets a slot of a page or more alone: another one would be read to know
+  // whether it is zero, and written later, which are two page faults where it is untouched.
+  // A frame of its own: test/stack.
+  HZ_SLOW static void* refill(Thread& t, Bin bin, bool& zeroed, bool wants_zeroes) {
     Observe::count(t.observe, Event::kRefill, 1);
     if (swap(t, bin)) {
       if (void* slot = popped(t, bin)) return slot;
@@ -47,7 +49,8 @@ struct Boundary {
     if (HZ_UNLIKELY(!has_help())) noted(t);
     C::grow(t, bin);
     C::look_at_one(t, bin);
-    const unsigned want = Policy::refill_batch(bin, Front::capacity(t.front, bin));
+    const bool alone = wants_zeroes && !Pool::kWholePages && bin_size(bin) >= kPage;
+    const unsigned want = alone ? 1 : Policy::refill_batch(bin, Front::capacity(t.front, bin));
     Bundle bundle = Front::space(t.front, bin, want);
     Exchange::recall(t.exchange, bin, want, bundle);
     Spans::move(bin, bundle, Phase::kLocalFree);
@@ -310,7 +313,7 @@ struct Boundary {
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
     return slot;
   }
-  static constexpr unsigned kMostAtOnce = 96;  // in band, for small stacks: test/stack
+  static constexpr unsigned kMostAtOnce = 92;  // in band, for small stacks: test/stack
   static unsigned at_once(unsigned want) {
     return !Front::kInBand || want < kMostAtOnce ? want : kMostAtOnce;
   }

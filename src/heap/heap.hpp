@@ -156,7 +156,7 @@ struct Heap {
     const Bin bin = bin_for(size, alignment);
     bool zeroed = kSealed;
     void* block = bin == kHugeBin ? nullptr : popped_any(bin, size);
-    if (block == nullptr) block = allocate(bin, size, alignment, zeroed, __builtin_return_address(0));
+    if (block == nullptr) block = allocate(bin, size, alignment, zeroed, __builtin_return_address(0), true);
     if (block != nullptr && !kSealed && !zeroed && !(bin == kHugeBin && H::cleared(block)))
       size < kPage ? void(std::memset(block, 0, size)) : clear_pages(block, size);
     return block;
@@ -164,7 +164,7 @@ struct Heap {
   // Pages that read as zero are not written to: of a slot that waited in a bin since its span was new they
   // have no memory yet. A frame of its own: test/stack.
   HZ_SLOW static void clear_pages(void* block, std::size_t size) {
-    const std::uintptr_t end = address(block) + align_up(size, sizeof(std::uint64_t));
+    const std::uintptr_t end = address(block) + size;
     for (std::uintptr_t at = address(block), next = 0; at != end; at = next) {
       next = (at & ~(kPage - 1)) + kPage;
       if (next > end) next = end;
@@ -525,7 +525,9 @@ struct Heap {
     bool zeroed = false;
     return allocate(bin, size, alignment, zeroed, caller);
   }
-  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed, const void* caller) {
+  // `wants_zeroes`: the caller clears the block unless it is `zeroed`.
+  static void* allocate(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed, const void* caller,
+                        bool wants_zeroes = false) {
     Sample sample = Sample::kNone;
     void* block = twice(size, [&]() -> void* {
       if (bin == kHugeBin) {
@@ -535,7 +537,7 @@ struct Heap {
         }
         if (bin == kHugeBin) return run;
       }
-      return allocate_here(bin, size, alignment, zeroed, sample);
+      return allocate_here(bin, size, alignment, zeroed, sample, wants_zeroes);
     });
     if (HZ_UNLIKELY(sample != Sample::kNone)) {
       sample == Sample::kProfile ? add(block, bin, caller)
@@ -571,7 +573,7 @@ struct Heap {
     return block;
   }
   HZ_SLOW static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed,
-                                     Sample& sample) {
+                                     Sample& sample, bool wants_zeroes) {
     Entered here;
     Thread& t = here.thread();
     if (!Start<Line>::is_open()) return nullptr;
@@ -579,7 +581,7 @@ struct Heap {
     void* block = sampled ? Quotas<Line>::before(t, bin, size, alignment, zeroed, sample) : nullptr;
     if (block == nullptr) block = B::popped(t, bin);
     if (block == nullptr) {
-      block = B::refill(t, bin, zeroed);
+      block = B::refill(t, bin, zeroed, wants_zeroes);
       tell_policy(t, bin, size, alignment);
     }
     if (sampled && sample == Sample::kNone) Quotas<Line>::after(t, bin, block);

@@ -52,7 +52,7 @@ struct Quotas {
       if (void* block = H::allocate(t, bytes, 1, zeroed, 0, false)) return sample = next, block;
       HeapProfile::give_up();
     } else if (next == Sample::kGuarded) {
-      if (void* block = GuardedPool::take(bin, size, alignment)) return sample = next, block;
+      if (void* block = GuardedPool::take(bin, size, alignment)) return zeroed = true, sample = next, block;
     }
     Sampling::draw(*t.countdown, bin, bin_size(bin));
     // All that the front has, so that there is an empty bin to refill.
