@@ -66,6 +66,9 @@ inline long lstat(const char* path, struct stat* out) {
 inline long fstat(long file, struct stat* out) {
   return make([&] { return ::fstat(static_cast<int>(file), out); });
 }
+inline long fchmod(long file, unsigned mode) {
+  return make([&] { return ::fchmod(static_cast<int>(file), static_cast<mode_t>(mode)); });
+}
 inline long ftruncate(long file, long bytes) {
   return make([&] { return ::ftruncate(static_cast<int>(file), bytes); });
 }

@@ -82,6 +82,7 @@ inline long lstat(const char* path, struct stat* out) {
   return make(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
 }
 inline long fstat(long file, struct stat* out) { return make(SYS_fstat, file, out); }
+inline long fchmod(long file, unsigned mode) { return make(SYS_fchmod, file, mode); }
 inline long ftruncate(long file, long bytes) { return make(SYS_ftruncate, file, bytes); }
 inline long getcwd(char* out, std::size_t room) { return make(SYS_getcwd, out, room); }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "os/message.hpp"
 #include "os/os.hpp"
 
 namespace hz::os {
@@ -54,8 +55,11 @@ const char* fresh_of(File file, const char* path) {
   const std::size_t length = strlen(path);
   if (length == 0 || length > kLongestFolder + kLongestPath) return nullptr;
   memcpy(fresh.text, path, length);
-  char* const end = fresh.text + sizeof fresh.text - 1;
-  *expand(".%p.new", fresh.text + length, end) = 0;
+  // With the time: processes of two containers may have one number and one folder.
+  BasicMessage<kLongestName> name;
+  name.text(".").decimal(process_id()).text(".").decimal(microseconds()).text(".new");
+  memcpy(fresh.text + length, name.data(), name.size());
+  fresh.text[length + name.size()] = 0;
   return fresh.text;
 }
 
@@ -122,9 +126,9 @@ const char* heap_profile_to_write() { return expanded(File::kHeapProfile, heap_p
 Output::Output(File file, const char* path)
     : path_(path),
       fresh_(fresh_of(file, path)),
-      file_(fresh_ == nullptr ? -1 : files::open_fresh(fresh_, path)),
+      file_(fresh_ == nullptr ? files::kInPlace : files::open_fresh(fresh_, path)),
       is_fresh_(file_ >= 0) {
-  if (!is_fresh_) file_ = files::open_to_write(path, files::Write::kReplace);
+  if (file_ == files::kInPlace) file_ = files::open_to_write(path, files::Write::kReplace);
   whole_ = file_ >= 0;
 }
 

@@ -22,10 +22,13 @@ std::intptr_t open_to_write(const char* path, Write how);
 bool write(std::intptr_t file, const char* text, std::size_t length);  // whether all of it was written
 void close_written(std::intptr_t file);
 bool rename(const char* from, const char* to);  // in place of what is there
-// Opens a new file that replace() puts in the place of `path`. A number below 0: write to `path` itself, for
-// the folder takes no file, or what is there is a link, a pipe, a device, another user's or read-only.
+// Opens a new file that replace() puts in the place of `path`. Returns kInPlace if `path` itself is to be
+// written to: the folder takes no file, or what is there is no plain file of this user and group with one
+// name that may be written to. Another number below 0: there is no room.
+inline constexpr std::intptr_t kInPlace = -1;
 std::intptr_t open_fresh(const char* fresh, const char* path);
-// Renames `fresh`, or copies and removes it where that is refused: a mount point keeps its file.
+// Renames `fresh`, or copies and removes it where that is refused: a mount point keeps its file. Returns
+// false, and `path` keeps what it has, if `fresh` is gone.
 bool replace(const char* fresh, const char* path);
 void remove(const char* path);
 // Bytes that were read, at most `room`; -1: it cannot be read. Never waits, and follows links, as above.

@@ -106,8 +106,8 @@ void remove_stats_file();
 // Bytes that were read, at most `room`; -1 if the file cannot be read.
 std::ptrdiff_t read_profile(char* out, std::size_t room);
 const char* heap_profile_to_write();  // the path as it is in this process; for one thread at a time
-// A file that is written piece by piece, in place of what it was: whoever reads it finds the one or the
-// other, whole, where it is a plain file of this user or there was none. By one thread at a time for each
+// A file that is written piece by piece, in place of what it was. A reader finds the old file or the new one,
+// whole, if it is a plain file of this user or there was none. Requires: one thread at a time for each
 // `file`.
 class Output {
  public:

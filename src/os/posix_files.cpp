@@ -106,16 +106,21 @@ bool rename(const char* from, const char* to) { return call::rename(from, to) ==
 void remove(const char* path) { call::unlink(path); }
 
 std::intptr_t open_fresh(const char* fresh, const char* path) {
-  struct stat old;
+  struct stat old, now;
   const long found = call::lstat(path, &old);
-  if (found != 0 && found != -ENOENT) return -1;
-  if (found == 0) {
-    const bool is_plain = S_ISREG(old.st_mode) && (old.st_mode & S_IWUSR) != 0 && old.st_nlink == 1;
-    if (!is_plain || old.st_uid != static_cast<uid_t>(call::geteuid())) return -1;
-  }
-  remove(fresh);  // of a process of that number that was killed
+  if (found != 0 && found != -ENOENT) return kInPlace;
+  if (found == 0 && (!S_ISREG(old.st_mode) || (old.st_mode & S_IWUSR) == 0 || old.st_nlink != 1))
+    return kInPlace;
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  return call::open(fresh, flags, found == 0 ? old.st_mode & kMode : kMode);
+  const long file = call::open(fresh, flags, kMode);
+  if (file == -EACCES || file == -EPERM || file == -EROFS) return kInPlace;
+  if (file < 0 || found != 0) return file < 0 ? kInPlace - 1 : file;
+  const bool same = call::fstat(file, &now) == 0 && now.st_uid == old.st_uid && now.st_gid == old.st_gid &&
+                    call::fchmod(file, old.st_mode & kMode) == 0;
+  if (same) return file;
+  call::close(file);
+  remove(fresh);
+  return kInPlace;
 }
 
 namespace {
@@ -135,8 +140,8 @@ bool copy(long from, std::intptr_t to) {
 HZ_SLOW bool replace(const char* fresh, const char* path) {
   if (rename(fresh, path)) return true;
   const long from = open_named(fresh, O_RDONLY);
-  const std::intptr_t to = open_to_write(path, Write::kReplace);
-  const bool whole = from >= 0 && to >= 0 && copy(from, to);
+  const std::intptr_t to = from < 0 ? -1 : open_to_write(path, Write::kReplace);
+  const bool whole = to >= 0 && copy(from, to);
   if (to >= 0) close_written(to);
   if (from >= 0) call::close(from);
   remove(fresh);

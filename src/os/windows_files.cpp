@@ -83,8 +83,8 @@ std::intptr_t open_fresh(const char* fresh, const char* path) {
                            FILE_ATTRIBUTE_READONLY;
   const DWORD old = GetFileAttributesA(path);
   if (old == INVALID_FILE_ATTRIBUTES ? GetLastError() != ERROR_FILE_NOT_FOUND : (old & kOther) != 0)
-    return -1;
-  return open_to_write(fresh, Write::kReplace);
+    return kInPlace;
+  return open_to_write(fresh, Write::kNew);
 }
 
 bool replace(const char* fresh, const char* path) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files that a user names for statistics and profiles: a pipe without a reader keeps no process from its end, a link
-# that another user made is not followed, links of this user and of the system are. A profile takes the place of an older
-# one as a whole, or leaves it as it is.
+# that another user made is not followed, links of this user and of the system are. A profile takes the place of an
+# older one as a whole, or leaves it as it is.
 # alone
 import os
 import resource
