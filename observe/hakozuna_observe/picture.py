@@ -86,6 +86,7 @@ class Picture:
     retained: dict[str, int]  # what retention goes by
     huge_blocks: int
     huge_bytes: int
+    sampled_blocks: int
     sampled_bytes: int  # live blocks that the heap profile chose as samples; they lie in no span
     limit_soft: int | None
     limit_hard: int | None
@@ -145,11 +146,7 @@ def _take(process: Process, layout: Layout) -> Picture:
     threads, sums, retain = _settled(reader, classes) if boxes else ([], {}, _retention(reader))
     unit = layout.number("dirty.unit", layout.number("granule.bytes"))
     out = retain.get("retain.out", 0) + sums.get("thread.out", 0)
-    # A sample of the heap profile lies in a run of its own, and counts as what the program asked for.
-    samples, sampled, runs = (reader.one(f"profile.{name}") for name in ("samples", "sample_bytes", "sample_runs"))
-    slack = max(runs - sampled, 0)
-    peak = max(reader.one("retain.peak"), out) - slack
-    out = max(out - slack, 0)
+    samples, sampled = reader.one("profile.samples"), reader.one("profile.sample_bytes")
     events = _events(reader, sums)
     outbox = sum(one.outbox_bytes for one in threads)
     between = events.get("bytes_sent", 0) - events.get("bytes_collected", 0)
@@ -158,7 +155,7 @@ def _take(process: Process, layout: Layout) -> Picture:
     counting = 1 if not boxes else reader.one("process.counting")
     live = max(out - cached - waiting, 0)
     if boxes and counting:
-        live = max(events.get("bytes_allocated", 0) - events.get("bytes_freed", 0) - slack, 0)
+        live = events.get("bytes_allocated", 0) - events.get("bytes_freed", 0)
     stats = {name: value for name, value in events.items() if name in _SHOWN}
     stats |= {
         "counting": counting,
@@ -168,7 +165,7 @@ def _take(process: Process, layout: Layout) -> Picture:
         "bytes_cached": cached + waiting,
         "bytes_dirty": reader.one("source.dirty") * unit,
         "bytes_metadata": _metadata(reader),
-        "bytes_peak": max(peak, out),
+        "bytes_peak": max(reader.one("retain.peak"), out),
         "threads": len(threads),
         "classes_dealt": sum(reader.many("class.dealt")),
         "policy_tight": reader.one("policy.tight"),
@@ -192,7 +189,8 @@ def _take(process: Process, layout: Layout) -> Picture:
             "spans": reader.one("retain.spans") + sums.get("thread.spans", 0),
         },
         huge_blocks=max(reader.one("huge.blocks") - samples, 0),
-        huge_bytes=max(reader.one("huge.bytes") - runs, 0),
+        huge_bytes=max(reader.one("huge.bytes") - sampled, 0),
+        sampled_blocks=samples,
         sampled_bytes=sampled,
         limit_soft=_limit(reader, "limit.soft"),
         limit_hard=_limit(reader, "limit.hard"),

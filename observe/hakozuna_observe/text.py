@@ -66,6 +66,9 @@ def _summary(picture: Picture) -> list[str]:
     if picture.huge_blocks:
         blocks = _many(picture.huge_blocks, "block")
         lines.append(f"{'huge':<10}{size(picture.huge_bytes):>10}  of live, in {blocks} above 4 MiB")
+    if picture.sampled_blocks:
+        blocks = _many(picture.sampled_blocks, "block")
+        lines.append(f"{'samples':<10}{size(picture.sampled_bytes):>10}  of live, in {blocks} of the heap profile")
     purger = f"purger {picture.purger}; {_purges(stats)}"
     if stats["threads"]:
         purger += f"; {idle} of {_many(stats['threads'], 'thread')} idle"

@@ -763,12 +763,10 @@ class BoxHeap:
             cached += outbox_bytes(state)
             bins = Bins(state)
             cached += sum(bins.count(number) * self.sizes[number] for number in range(1, self.huge_bin))
-        slack = self.samples()[2] - self.samples()[1]
-        peak, waiting = max(0, max(peak, sums["out"]) - slack), max(0, sums["waiting"])
-        held = max(0, sums["out"] - slack)
+        waiting, held = max(0, sums["waiting"]), max(0, sums["out"])
         cached += waiting + counted["kBytesSent"] - counted["kBytesCollected"]
         counting = bool(self.global_["counting"])
-        live = counted["kBytesAllocated"] - counted["kBytesFreed"] - slack if counting else max(0, held - cached)
+        live = counted["kBytesAllocated"] - counted["kBytesFreed"] if counting else max(0, held - cached)
         return {
             "bytes_held": held,
             "bytes_live": live,
@@ -780,13 +778,6 @@ class BoxHeap:
             "bytes_metadata": self.metadata(),
             "threads": sum(1 for one in walk(self.global_["threads"], "next")),
         }
-
-    def samples(self) -> tuple[int, int, int]:
-        """Live samples of the heap profile that belong to a class: how many, their bytes, and those of their runs."""
-        state = symbol("hz::HeapProfile::state")
-        if state is None:
-            return 0, 0, 0
-        return int(state["samples"]), int(state["sample_bytes"]), int(state["sample_runs"])
 
     def metadata(self) -> int:
         found = self.global_.type.sizeof + self.shelves.type.sizeof + int(self.global_["thread_memory"])
@@ -861,8 +852,12 @@ class BoxHeap:
                 self.add_span(found[number], number, span)
             elif self.tags.bin(self.at(row)) in (self.huge_bin, self.heap_bin):
                 blocks, bytes_ = blocks + 1, bytes_ + (int(run["length"]) << GRANULE_SHIFT)
-        samples, _, runs = self.samples()
-        return found, (blocks - samples, bytes_ - runs)
+        profile = symbol("hz::HeapProfile::state")
+        if profile is not None and int(profile["samples"]) != 0:
+            # They have runs, too, and count as blocks of their classes.
+            blocks -= int(profile["samples"])
+            bytes_ = int(self.global_["huge_bytes"]) - int(profile["sample_bytes"])
+        return found, (blocks, bytes_)
 
     def add_span(self, row: ClassRow, number: int, span: View) -> None:
         carved, free = int(span["carved"]), int(span["free"])

@@ -20,7 +20,7 @@ struct mallinfo2 describe(const hz_stats_t& s) {
   info.hblkhd = std::min(ThisLibrary::huge_bytes(), s.bytes_live);
   info.arena = s.bytes_held + s.bytes_dirty - info.hblkhd;
   info.ordblks =
-      s.spans_acquired - s.spans_retired - std::min(info.hblks, s.spans_acquired - s.spans_retired);
+      s.spans_acquired - s.spans_retired - std::min(ThisLibrary::runs(), s.spans_acquired - s.spans_retired);
   info.uordblks = s.bytes_live - info.hblkhd;
   info.fsmblks = s.bytes_cached;
   info.fordblks = s.bytes_cached + s.bytes_dirty;

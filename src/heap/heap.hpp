@@ -484,7 +484,7 @@ struct Heap {
   HZ_SLOW static void turned_away(Thread& t, Bin bin, void* block) {
     Front::turn_away(t.front, bin);
     Entered here;
-    count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, bin, false, block);
+    count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, bin, block);
     put_or_flush(here.thread(), bin, block);
   }
 
@@ -510,10 +510,10 @@ struct Heap {
     return static_cast<Event>(static_cast<unsigned>(small) + kind);
   }
   // A block of a class, or in a run: samples are of a class and in a run.
-  static void count(Thread& t, Event small, Event total, Bin bin, bool in_run, const void* block) {
+  static void count(Thread& t, Event small, Event total, Bin bin, const void* block) {
     if (!S::global.counting.load(std::memory_order_relaxed)) return;
     Observe::count(t.observe, kind_of(small, bin), 1);
-    Observe::count(t.observe, total, in_run ? H::run_bytes(block) : bin_size(bin));
+    Observe::count(t.observe, total, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin));
   }
   static void count_bytes(Thread& t, std::size_t freed, std::size_t allocated) {
     if (!S::global.counting.load(std::memory_order_relaxed)) return;
@@ -569,7 +569,7 @@ struct Heap {
     void* block = H::allocate(t, size, alignment, zeroed);
     if (block == nullptr) return nullptr;
     if (sample != nullptr && is_sample(t, block)) *sample = Sample::kProfile;
-    count(t, Event::kAllocSmall, Event::kBytesAllocated, kHugeBin, true, block);
+    count(t, Event::kAllocSmall, Event::kBytesAllocated, kHugeBin, block);
     return block;
   }
   HZ_SLOW static void* allocate_here(Bin bin, std::size_t size, std::size_t alignment, bool& zeroed,
@@ -585,8 +585,7 @@ struct Heap {
       tell_policy(t, bin, size, alignment);
     }
     if (sampled && sample == Sample::kNone) Quotas<Line>::after(t, bin, block);
-    if (block != nullptr)
-      count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, sample == Sample::kProfile, block);
+    if (block != nullptr) count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
     return block;
   }
 
@@ -719,7 +718,7 @@ struct Heap {
   }
   HZ_COLD static void count_guarded(const void* block, Bin bin) {
     Entered here;
-    count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, bin, false, block);
+    count(here.thread(), Event::kFreeSmall, Event::kBytesFreed, bin, block);
   }
   static void free_huge(void* block) { free_here(block, Route::find(S::global.route, address(block))); }
 
@@ -730,7 +729,8 @@ struct Heap {
     if (HZ_UNLIKELY(bin == kHugeBin && !H::claim(block)))
       return Faults<Line>::note(Fault::kDoubleFree, block, bin);
     const Bin kind = bin == kHugeBin ? ended(block) : bin;
-    count(t, Event::kFreeSmall, Event::kBytesFreed, kind, bin == kHugeBin, block);
+    count(t, Event::kFreeSmall, Event::kBytesFreed, kind, block);
+    if (HZ_UNLIKELY(kind != bin)) H::count_as_run(t, kind, H::run_bytes(block));
     if (bin == kHugeBin) return H::free(t, block);
     if (Route::kOwned && Route::owner(tag) != t.owner) {
       void* const claimed = Guard::claim(S::shared.guard, block, bin);

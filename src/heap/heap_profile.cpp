@@ -158,14 +158,13 @@ void uncount(Site& site, const Live& sample, std::uint64_t now) {
   ++site.lifetimes[log < HeapProfile::kLifetimes ? log : HeapProfile::kLifetimes - 1];
 }
 
-// A sample of a class comes or goes, with its run.
-void count_run(std::uint32_t bin, std::uint64_t bytes, bool comes) {
+// A sample of a class comes or goes.
+void count_sample(std::uint32_t bin, std::uint64_t bytes, bool comes) {
   if (bin == kHugeBin) return;
   const std::uint64_t sign = comes ? 1 : ~std::uint64_t{0};
   HeapProfile::State& state = HeapProfile::state;
   state.samples.fetch_add(sign, std::memory_order_relaxed);
   state.sample_bytes.fetch_add(sign * bytes, std::memory_order_relaxed);
-  state.sample_runs.fetch_add(sign * align_up(bytes, kGranule), std::memory_order_relaxed);
 }
 
 // --- the text
@@ -299,7 +298,7 @@ void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void*
   const Hold hold(tables_lock);
   const std::uint32_t site = site_of(frames, depth);
   count_pages();
-  count_run(static_cast<std::uint32_t>(bin), bytes, true);
+  count_sample(static_cast<std::uint32_t>(bin), bytes, true);
   const Live sample = {.block = address(block),
                        .site = site,
                        .bin = static_cast<std::uint32_t>(bin),
@@ -324,7 +323,7 @@ Bin HeapProfile::end(const void* block) {
   if (at.block == 0) return 0;
   const Live sample = at;
   remove(at);
-  count_run(sample.bin, sample.bytes, false);
+  count_sample(sample.bin, sample.bytes, false);
   taken.fetch_sub(1, std::memory_order_relaxed);
   if (sample.site != kNoSite) uncount(state.sites[sample.site], sample, now);
   return sample.bin;

@@ -9,7 +9,6 @@
 // of its own, which is the last that a thread takes.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -64,15 +63,9 @@ struct HeapProfile {
   // `patience`: milliseconds for the lock, which who interrupted a thread may wait for in vain; 0: endless.
   static bool write(const char* path, const char* line, unsigned patience);
 
-  // Live samples that belong to a class lie in runs of their own, which the heap's books count whole. Figures
-  // that users see count them as what the program asked for: these functions return what to take off.
+  // Live samples that belong to a class. They lie in runs of their own, as huge blocks do.
   static std::size_t samples() { return state.samples.load(std::memory_order_relaxed); }
   static std::size_t sample_bytes() { return state.sample_bytes.load(std::memory_order_relaxed); }
-  static std::size_t sample_runs() { return state.sample_runs.load(std::memory_order_relaxed); }
-  static std::size_t without_slack(std::size_t bytes) {
-    const std::size_t runs = sample_runs(), slack = runs - std::min(runs, sample_bytes());
-    return bytes - std::min(bytes, slack);
-  }
 
   static std::size_t metadata_bytes() { return state.bytes.load(std::memory_order_relaxed); }
 
@@ -96,8 +89,7 @@ struct HeapProfile {
     Site* sites;
     std::atomic<std::uint64_t> dropped;  // samples that there was no room for
     std::atomic<std::uint64_t> bytes;  // of quotas, and of all tables of samples, as far as they are touched
-    // Live samples that belong to a class: how many, the bytes of their classes, and those of their runs.
-    std::atomic<std::uint64_t> samples, sample_bytes, sample_runs;
+    std::atomic<std::uint64_t> samples, sample_bytes;  // those that live and belong to a class
   };
   static inline constinit State state = {};
 
@@ -105,13 +97,12 @@ struct HeapProfile {
     using Word = layout::Word;
     constexpr std::size_t kWide = sizeof(std::uint64_t);
     return layout::joined(
-        layout::placed(layout::Words<7>{Word("profile.interval", offsetof(State, interval), kWide),
+        layout::placed(layout::Words<6>{Word("profile.interval", offsetof(State, interval), kWide),
                                         {"profile.sites", offsetof(State, sites), sizeof(void*)},
                                         {"profile.dropped", offsetof(State, dropped), kWide},
                                         {"profile.bytes", offsetof(State, bytes), kWide},
                                         {"profile.samples", offsetof(State, samples), kWide},
-                                        {"profile.sample_bytes", offsetof(State, sample_bytes), kWide},
-                                        {"profile.sample_runs", offsetof(State, sample_runs), kWide}},
+                                        {"profile.sample_bytes", offsetof(State, sample_bytes), kWide}},
                        part, 0),
         layout::placed(layout::Words<14>{Word("site.bytes", sizeof(Site)),
                                          {"site.most", kMostSites},

@@ -153,8 +153,8 @@ struct Heaps {
   }
 
  private:
-  // Part of a chunk's holder, as the source keeps it: what a run was is asked of a run that another thread
-  // may have freed meanwhile, and that may be anything by now.
+  // A bit of a chunk's holder in the source. It tells a chunk from a huge block, also if another thread has
+  // freed the run since, so that its tag says nothing.
   static constexpr unsigned kOfChunk = 1U << 31;
 
   static HeapTable& table() { return S::shelves.heaps; }

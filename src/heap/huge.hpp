@@ -73,6 +73,19 @@ struct Huge {
     SpanReturn<Line>::purge_if_due(t);
   }
 
+  // A sample of the heap profile counts as a block of its class from here on, not as the run that it has to
+  // itself; and as the run again before it is freed.
+  static void count_as_sample(Thread& t, const void* block, Bin bin) {
+    const std::size_t slack = slack_of(bin, run_bytes(block));
+    gave(t, slack);
+    S::global.huge_bytes.fetch_sub(slack, std::memory_order_relaxed);
+  }
+  static void count_as_run(Thread& t, Bin bin, std::size_t run_bytes) {
+    const std::size_t slack = slack_of(bin, run_bytes);
+    took(t, slack);
+    S::global.huge_bytes.fetch_add(slack, std::memory_order_relaxed);
+  }
+
   // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid
   // for. False: the system does not take its pages.
   static bool cleared(void* block) { return os::purge(block, run_bytes(block)); }
@@ -128,6 +141,7 @@ struct Huge {
   // The same of a block that becomes smaller, to at least a byte.
   static void shrink_fenced(Thread& t, void* block, std::size_t size) {
     if constexpr (Fence::kStand) {
+      end_sample(t, block, run_bytes(block));
       const std::size_t less = run_bytes(block) - bytes_for(size);
       Fence::shrink(address(block), size);
       gave(t, less);
@@ -143,7 +157,7 @@ struct Huge {
     if (bytes < old_bytes && !Source::in_pieces(S::global.source, address(block)))
       os::purge(at(block, bytes), old_bytes - bytes);
     if (!Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) return false;
-    end_sample(block);
+    end_sample(t, block, old_bytes);
     if (bytes > old_bytes) {
       took(t, bytes - old_bytes);
       S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
@@ -191,8 +205,13 @@ struct Huge {
   }
 
   // Before anybody else can have the run: there is one block of an address.
-  static void end_sample(const void* block) {
-    if (HZ_UNLIKELY(HeapProfile::is_on())) HeapProfile::end(block);
+  static void end_sample(Thread& t, const void* block, std::size_t run_bytes) {
+    if (HZ_LIKELY(!HeapProfile::is_on())) return;
+    const Bin bin = HeapProfile::end(block);
+    if (bin != 0 && bin != kHugeBin) count_as_run(t, bin, run_bytes);
+  }
+  static std::size_t slack_of(Bin bin, std::size_t run_bytes) {
+    return run_bytes > bin_size(bin) ? run_bytes - bin_size(bin) : 0;
   }
 
   static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size, const Demand& demand) {
@@ -240,7 +259,7 @@ struct Huge {
       __builtin_memcpy(to, block, kept);
     }
     Source::join(S::global.source, address(to), address(block));
-    end_sample(block);
+    end_sample(t, block, old_bytes);
     leave(t, address(block), old_bytes);
     if constexpr (Fence::kStand) return Fence::bequeath(block, to), to;
     // The old place did not count while both were held: it may keep its pages only where they count for

@@ -53,11 +53,13 @@ struct Library {
 
   static hz_stats_t stats() { return Stats<Line>::read(); }
   static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
+  static std::size_t runs() { return S::global.huge_blocks.load(std::memory_order_relaxed); }
+  // Without samples of the heap profile, which others may add and end meanwhile.
   static std::size_t huge_blocks() {
-    return S::global.huge_blocks.load(std::memory_order_relaxed) - HeapProfile::samples();
+    return less(S::global.huge_blocks.load(std::memory_order_relaxed), HeapProfile::samples());
   }
   static std::size_t huge_bytes() {
-    return S::global.huge_bytes.load(std::memory_order_relaxed) - HeapProfile::sample_runs();
+    return less(S::global.huge_bytes.load(std::memory_order_relaxed), HeapProfile::sample_bytes());
   }
   // Whether a thread of ours may return memory while the program is idle.
   static bool has_background() { return Start<Line>::options.background; }
@@ -129,6 +131,8 @@ struct Library {
 
  private:
   static constexpr unsigned kPatience = 100;  // milliseconds
+
+  static std::size_t less(std::size_t from, std::size_t what) { return from > what ? from - what : 0; }
 
   // One thread at a time, and none that waits: the loader's lock is taken meanwhile, and who holds that may
   // ask for the same.

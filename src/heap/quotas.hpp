@@ -49,7 +49,10 @@ struct Quotas {
     const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
     if (next == Sample::kProfile) {
       const std::size_t bytes = Line::Guard::kSealBytes != 0 ? size : bin_size(bin);
-      if (void* block = H::allocate(t, bytes, 1, zeroed, 0, false)) return sample = next, block;
+      if (void* block = H::allocate(t, bytes, 1, zeroed, 0, false)) {
+        H::count_as_sample(t, block, bin);
+        return sample = next, block;
+      }
       HeapProfile::give_up();
     } else if (next == Sample::kGuarded) {
       if (void* block = GuardedPool::take(bin, size, alignment)) return zeroed = true, sample = next, block;

@@ -91,9 +91,8 @@ struct Stats {
       const Look keeper(S::purger_state.lock, patience);
       add(S::purger_state, keeper, sums, cached);
       cached += Line::Retain::waiting_bytes(g.retain);
-      out.bytes_held = HeapProfile::without_slack(Line::Retain::out_bytes(g.retain));
-      out.bytes_peak = std::max<std::uint64_t>(HeapProfile::without_slack(Line::Retain::peak_bytes(g.retain)),
-                                               out.bytes_held);
+      out.bytes_held = Line::Retain::out_bytes(g.retain);
+      out.bytes_peak = Line::Retain::peak_bytes(g.retain);
       out.bytes_dirty = Line::Source::dirty_bytes(g.source);
       out.bytes_metadata = sizeof(typename S::Global) + sizeof(typename S::Shelves) + g.thread_memory +
                            g.owners.chunk_bytes() + S::shelves.heaps.chunk_bytes() +
@@ -119,9 +118,9 @@ struct Stats {
     out.bytes_purged = at(sums, Event::kPurgedBytes);
     out.bytes_cached = cached;
     // Counted where operations are counted: then held == live + cached is a proof and not a definition.
-    const std::size_t counted = at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed);
-    const std::size_t not_cached = out.bytes_held > cached ? out.bytes_held - cached : 0;
-    out.bytes_live = out.counting != 0 ? HeapProfile::without_slack(counted) : not_cached;
+    out.bytes_live = out.counting != 0 ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
+                     : out.bytes_held > cached ? out.bytes_held - cached
+                                               : 0;
     if (g.open.load(std::memory_order_relaxed) && patience.for_source())
       out.bytes_metadata +=
           (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kUsualBytesPerGranule;

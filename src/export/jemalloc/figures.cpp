@@ -46,7 +46,9 @@ void Figures::begin_epoch() {
   std::size_t spans[kBins] = {};
   Census<ThisLine>::spans([&](Bin bin) { ++spans[bin]; });
   const std::size_t huge = ThisLibrary::huge_bytes(), reached = Census<ThisLine>::reached_bytes();
-  std::size_t active = huge + HeapProfile::sample_bytes(), granules = huge + HeapProfile::sample_runs();
+  // A sample of the heap profile has a run, of which it touches as many pages as it needs.
+  const std::size_t samples = align_up(HeapProfile::sample_bytes(), kPage) + HeapProfile::samples() * kPage;
+  std::size_t active = huge + samples, granules = huge + HeapProfile::sample_bytes();
   for (Bin bin = 1; bin < kBins; ++bin) {
     active += spans[bin] * align_up(bin_slots(bin) * bin_size(bin), kPage);
     granules += spans[bin] * bin_granules(bin) << kGranuleShift;

@@ -388,6 +388,7 @@ struct Library {
     compose_stats(m, Line::kName, stats(), format, false).send();
   }
   static std::size_t huge_blocks() { return Regions::huge_blocks; }
+  static std::size_t runs() { return Regions::huge_blocks; }
   static std::size_t huge_bytes() { return Regions::huge_live; }
   static void set_floor(std::size_t bytes) {
     const Hold hold;

@@ -95,6 +95,7 @@ struct Huge<Freed> {
   static bool claim(const void*) { return false; }
   static void free(auto&, void*) {}
   static std::size_t run_bytes(const void*) { return 0; }
+  static void count_as_run(auto&, Bin, std::size_t) {}
 };
 template <>
 struct Heaps<Freed> {

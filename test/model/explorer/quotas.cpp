@@ -31,6 +31,7 @@ struct Boundary<hz_test::explorer::Sampled> {
 template <>
 struct Huge<hz_test::explorer::Sampled> {
   static void* allocate(auto&, std::size_t, std::size_t, bool&, std::size_t, bool) { return nullptr; }
+  static void count_as_sample(auto&, const void*, Bin) {}
 };
 
 // Of a sample, which there is none of.
