@@ -107,9 +107,9 @@ HZ_API void hz_heap_delete(hz_heap_t* heap);
 
 /* What hz_free would say of ptr, without freeing or reporting it. 0: it is a live block. 1 (E01): no address
  * of this heap, or NULL. Else it is one, and wrong: 2 (E02): nothing is allocated there, 3 (E03): it is free,
- * 4 (E04): not the start of a block. Lines that see a second free late (doc/errors.md, E03) answer 0 of a free
- * block as well; the others are exact about a pointer that no other thread frees meanwhile. Reads nothing
- * that ptr points to but in lines hz3 and hz3-fast. */
+ * 4 (E04): not the start of a block. Lines that see a second free late (doc/errors.md, E03) answer 0 of a
+ * free block as well; the others are exact about a pointer that no other thread frees meanwhile. Reads
+ * nothing that ptr points to but in lines hz3 and hz3-fast. */
 HZ_API int hz_check(const void* ptr);
 
 /* Give every free page that can be found back to the operating system, keeping at least `pad` bytes of it.
