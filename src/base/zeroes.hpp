@@ -51,14 +51,14 @@ struct Zeroes {
     return true;
   }
 
-  // Before the first of these, but are_words(): whether the processor has lanes of 32 bytes.
+  // Before the first of these, but are_words().
   static void open() { wide_lanes.set(has_wide_lanes() ? 1 : 0); }
+  // Whether the processor has lanes of 32 bytes.
+  static bool is_wide() { return wide_lanes.get() != 0; }
 
  private:
   using Half = std::uint64_t __attribute__((may_alias));
   static constexpr std::size_t kStep = 4 * sizeof(Lane), kWideStep = 8 * sizeof(WideLane);
-
-  static bool is_wide() { return wide_lanes.get() != 0; }
 
   HZ_INLINE static void write_step(std::uintptr_t at) {
     LaneAt* const lane = lanes_at(at);

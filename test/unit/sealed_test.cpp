@@ -232,16 +232,18 @@ TEST_F(Sealed, NoSlotIsHandedOutTwiceOrFreedByTwo) {
 }
 
 TEST_F(Sealed, ARunIsFencedToTheEndOfItsPage) {
+  const std::size_t page = hz::os::page_bytes();
   for (const std::size_t size :
-       std::initializer_list<std::size_t>{0, 1, 4095, 4096, 5000, hz::kGranule - 1}) {
+       std::initializer_list<std::size_t>{0, 1, 4000, 4033, 4095, 4096, 5000, hz::kGranule - 1}) {
     Guard::seal_run(Span(), size, size % 3 != 0);
     EXPECT_EQ(size, Guard::run_bytes(Span()));
     EXPECT_EQ(size % 3 != 0, Guard::has_fence_below(Span()));
     EXPECT_TRUE(Guard::is_run_sealed(Span()));
-    if (size % hz::os::page_bytes() == 0) continue;
-    Span()[size] ^= 1;
-    EXPECT_FALSE(Guard::is_run_sealed(Span()));
-    Span()[size] ^= 1;
+    for (std::size_t at = size; at % page != 0; ++at) {
+      Span()[at] ^= 1;
+      EXPECT_FALSE(Guard::is_run_sealed(Span())) << at << " of " << size;
+      Span()[at] ^= 1;
+    }
   }
 }
 

@@ -224,8 +224,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     seal_run(block, size, has_fence_below(block));
   }
   static bool is_run_sealed(const void* block) {
-    const std::uintptr_t end = address(block) + run_bytes(block);
-    return has_fence(end, align_up(end, os::page_bytes()) - end);
+    const std::uintptr_t end = address(block) + run_bytes(block), to = align_up(end, os::page_bytes());
+    return to - end < kFence ? has_fence(end, to - end) : has_long_fence(end, to);
   }
 
   static void report(Fault fault, const void* at, Bin bin, const char* line) {
@@ -370,6 +370,31 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     for (std::uintptr_t at = begin; at < end; ++at)
       if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;
     return true;
+  }
+  // By steps of kFence bytes, the last of which may share some with the one before it.
+  static bool has_long_fence(std::uintptr_t begin, std::uintptr_t end) {
+    if (Zeroes::is_wide()) return has_wide_fence(begin, end);
+    const auto differs_at = [](std::uintptr_t at, Lane word) HZ_ALWAYS_INLINE {
+      const LaneAt* const lane = lanes_at(at);
+      return (lane[0].value ^ word) | (lane[1].value ^ word) | (lane[2].value ^ word) |
+             (lane[3].value ^ word);
+    };
+    const std::uint64_t first = fence_at(begin), last = fence_at(end);
+    Lane differs = differs_at(end - kFence, Lane{last, last});
+    for (const Lane word = {first, first}; begin + kFence < end; begin += kFence)
+      differs |= differs_at(begin, word);
+    return (differs[0] | differs[1]) == 0;
+  }
+  HZ_WIDE static bool has_wide_fence(std::uintptr_t begin, std::uintptr_t end) {
+    const std::uint64_t first = fence_at(begin), last = fence_at(end);
+    const WideLaneAt* lane = wide_lanes_at(end - kFence);
+    const WideLane word = {first, first, first, first}, last_word = {last, last, last, last};
+    WideLane differs = (lane[0].value ^ last_word) | (lane[1].value ^ last_word);
+    for (; begin + kFence < end; begin += kFence) {
+      lane = wide_lanes_at(begin);
+      differs |= (lane[0].value ^ word) | (lane[1].value ^ word);
+    }
+    return (differs[0] | differs[1] | differs[2] | differs[3]) == 0;
   }
   static void write_fence(std::uintptr_t begin, std::size_t bytes) {
     const std::uintptr_t end = begin + bytes;
