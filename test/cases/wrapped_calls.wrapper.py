@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """wrapped_calls.wrapper.py OUTPUT LIBRARY...: writes the C source of a library that wraps each function which one of
 these libraries imports from the C library. A wrapper keeps the arguments, allocates, and jumps to the next function of
-that name. x86-64 only. Not among them are the functions that copy and set memory: compilers make calls of them
-anywhere."""
+that name. x86-64 only. memset, memcpy and memmove are not wrapped: the heap calls them with its locks held, so their
+wrappers must not allocate."""
 
 import re
 import subprocess

@@ -371,24 +371,18 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
       if (byte(at) != static_cast<unsigned char>(fence_at(at))) return false;
     return true;
   }
-  // By steps of kFence bytes, the last of which may share some with the one before it.
+  // Returns true if the whole range holds the fence. Requires: at least kFence bytes. Reads no other byte.
   static bool has_long_fence(std::uintptr_t begin, std::uintptr_t end) {
-    if (Zeroes::is_wide()) return has_wide_fence(begin, end);
-    const auto differs_at = [](std::uintptr_t at, Lane word) HZ_ALWAYS_INLINE {
-      const LaneAt* const lane = lanes_at(at);
-      return (lane[0].value ^ word) | (lane[1].value ^ word) | (lane[2].value ^ word) |
-             (lane[3].value ^ word);
-    };
-    const std::uint64_t first = fence_at(begin), last = fence_at(end);
-    Lane differs = differs_at(end - kFence, Lane{last, last});
-    for (const Lane word = {first, first}; begin + kFence < end; begin += kFence)
-      differs |= differs_at(begin, word);
-    return (differs[0] | differs[1]) == 0;
+    return Zeroes::is_wide() ? has_wide_fence(begin, end) : has_fence_in_lanes(begin, end);
   }
   HZ_WIDE static bool has_wide_fence(std::uintptr_t begin, std::uintptr_t end) {
+    return has_fence_in_lanes(begin, end);
+  }
+  // Compares kFence bytes a step; the last step may repeat bytes of the one before it.
+  HZ_INLINE static bool has_fence_in_lanes(std::uintptr_t begin, std::uintptr_t end) {
     const std::uint64_t first = fence_at(begin), last = fence_at(end);
-    const WideLaneAt* lane = wide_lanes_at(end - kFence);
     const WideLane word = {first, first, first, first}, last_word = {last, last, last, last};
+    const WideLaneAt* lane = wide_lanes_at(end - kFence);
     WideLane differs = (lane[0].value ^ last_word) | (lane[1].value ^ last_word);
     for (; begin + kFence < end; begin += kFence) {
       lane = wide_lanes_at(begin);
