@@ -22,7 +22,12 @@ RESULTS = """<?xml version="1.0" encoding="UTF-8"?>
   </testcase>
   <testcase name="unit.Broken" time="0.25" status="fail">
     <failure message=""/>
-    <system-out>[  FAILED  ] Broken.One (3 ms)
+    <system-out>[ RUN      ] Broken.One
+test/unit/broken_test.cpp:12: Failure
+Expected equality of these values:
+  1
+  2
+[  FAILED  ] Broken.One (3 ms)
 [  FAILED  ] Broken/0.Two, where TypeParam = hz::Hz3 (3 ms)
 [  FAILED  ] 2 tests, listed below:
 [  FAILED  ] Broken.One
@@ -48,8 +53,13 @@ def test_what_failed_is_named_with_its_cases(cases: list[checks.Case]) -> None:
         "unit.Broken",
         "  Broken.One",
         "  Broken/0.Two",
+        "  | test/unit/broken_test.cpp:12: Failure",
+        "  | Expected equality of these values:",
+        "  |   1",
+        "  |   2",
         "unit.absent",
         "unit.Crashed",
+        "  | no word",
     ]
 
 
