@@ -32,8 +32,9 @@ SIZES = ("64", "512", "2048", "32768", "mixed")
 NEVER_DISCARD = ("hz3", "hz3-fast", "hz7", "secure")
 
 BOUND_KIB = 4 * 1024
-# Without a purger growth pays for returning everything twice, and time for 64 MB/s (box/retain): the last of ten bursts in a
-# row stays until the program works on. hz7 and hz8 return it whatever it costs.
+# Without a purger growth pays for returning everything twice, and time for 64 MB/s (box/retain): of ten bursts in a row
+# eight are paid for 6 s after the first, and the last one stays until the program works on. A cell sleeps for 2 s and works
+# for 6. hz7 and hz8 return it whatever it costs.
 PAYS = ("hz7", "hz8")
 # One thread returns pages between blocks at once while at most one slot in eight is in use, else while it works on. A
 # little stays cached, free in spans, and dirty.
