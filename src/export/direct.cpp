@@ -31,6 +31,7 @@ HZ_EXPORT void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size) {
   ThisHeap::free_sized(ptr, size, alignment, ThisHeap::kAfterRealloc);
 }
 HZ_EXPORT size_t hz_usable_size(const void* ptr) { return ThisHeap::usable_size(ptr); }
+HZ_EXPORT int hz_defrag_hint(const void* ptr) { return ThisHeap::defrag_hint(ptr) ? 1 : 0; }
 HZ_EXPORT int hz_owns(const void* ptr) { return ThisHeap::owns(ptr) ? 1 : 0; }
 HZ_EXPORT int hz_check(const void* ptr) { return static_cast<int>(ThisHeap::check(ptr)); }
 HZ_EXPORT int hz_trim(size_t pad) { return ThisHeap::trim(pad) ? 1 : 0; }

@@ -139,6 +139,16 @@ struct Boundary {
     Spans::purge_if_due(t);
   }
 
+  // Returns true if a block of the class that lies in this span had better lie in a fuller one. The next
+  // block of the class that this thread allocates does then: what it cached, and what waits for it, is in its
+  // spans. Lock: the caller holds the thread's lock.
+  static bool prefer_fuller(Thread& t, Bin bin, std::uintptr_t span) {
+    while (R::drain(t, bin, Transfer::kAll, true)) continue;
+    while (Transfer::flush_some(t, t.owner, bin) != 0) continue;
+    Spans::purge_if_due(t);
+    return Pool::prefer_fuller(S::shelves.pool, bin, span, span_owner(t), !keeps_apart(t));
+  }
+
   // Of the bin; nullptr if it has none.
   static void* popped(Thread& t, Bin bin) { return popped(t.front, bin); }
   static void* popped(typename Front::PerThread& front, Bin bin) {

@@ -299,6 +299,17 @@ struct Heap {
     return H::usable_size(at);
   }
 
+  // Returns true if a program that can move the block should: it allocates another one of its size, copies,
+  // and frees this one. That one lies in a fuller span, and this one's is nearer to its end. False for what
+  // has no slot of a span, and after a report for what is no block.
+  HZ_SLOW static bool defrag_hint(const void* block) {
+    if (usable_size(block) == 0) return false;
+    const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
+    if (bin - 1 >= kLastBin || is_large(bin)) return false;
+    Entered here;
+    return B::prefer_fuller(here.thread(), bin, address(block) & ~(kGranule - 1));
+  }
+
   // What a free would find wrong with it, as far as the line sees that at the free; reports nothing.
   static Fault check(const void* at) { return J::look(Route::find(S::global.route, address(at)), at).fault; }
 

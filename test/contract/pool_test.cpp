@@ -220,6 +220,38 @@ TYPED_TEST(PoolContract, SpansOfAnOwnerServeOthersOnlyWhenAskedTo) {
   }
 }
 
+// Of three spans of which 4, 1 and 2 slots are out the first is where the next slot comes from, and from
+// where nothing moves.
+TYPED_TEST(PoolContract, PrefersAFullerSpan) {
+  for (Bin bin : {Bin{3}, hz::scan_bin(200), hz::scan_bin(5000)}) {
+    constexpr std::size_t kLeft[] = {4, 1, 2};
+    std::vector<std::vector<void*>> out;
+    for (std::size_t i = 0; i < std::size(kLeft); ++i) {
+      TypeParam::adopt(*this->pool_, this->SpanAt(i + 1), bin, 1, true);
+      out.push_back(this->TakeAll(bin, 1));
+    }
+    EXPECT_FALSE(TypeParam::prefer_fuller(*this->pool_, bin, this->SpanAt(2), 1, true)) << "none has a slot";
+    for (std::size_t i = 0; i < std::size(kLeft); ++i)
+      this->Give(bin, {out[i].begin() + kLeft[i], out[i].end()});
+    for (const unsigned owner : {1u, 2u}) {
+      const auto prefers = [&](std::size_t row, bool anybodys) {
+        return TypeParam::prefer_fuller(*this->pool_, bin, this->SpanAt(row), owner, anybodys);
+      };
+      EXPECT_TRUE(prefers(2, true));
+      EXPECT_TRUE(prefers(3, true));
+      EXPECT_FALSE(prefers(1, true));
+      EXPECT_EQ(owner == 1, prefers(2, false));
+      EXPECT_FALSE(TypeParam::prefer_fuller(*this->pool_, bin + 1, this->SpanAt(2), owner, true));
+      EXPECT_FALSE(TypeParam::prefer_fuller(*this->pool_, bin, this->SpanAt(9), owner, true)) << "no span";
+    }
+    ASSERT_TRUE(TypeParam::prefer_fuller(*this->pool_, bin, this->SpanAt(2), 1, true));
+    EXPECT_EQ(this->SpanAt(1), TypeParam::take(*this->pool_, bin, 1, this->slots_, 1, true).span);
+    this->Give(bin, {this->slots_[0]});
+    for (std::size_t i = 0; i < std::size(kLeft); ++i)
+      this->Give(bin, {out[i].begin(), out[i].begin() + kLeft[i]});
+  }
+}
+
 TYPED_TEST(PoolContract, DoubleGivesAreRejected) {
   const Bin bin = 2;
   TypeParam::adopt(*this->pool_, this->SpanAt(9), bin, 1, true);

@@ -19,6 +19,8 @@ void* mallocx(std::size_t size, int flags);
 void* rallocx(void* ptr, std::size_t size, int flags);
 std::size_t xallocx(void* ptr, std::size_t size, std::size_t extra, int flags);
 std::size_t sallocx(const void* ptr, int flags);
+// Redis adds it to its jemalloc; others have none.
+int je_get_defrag_hint(void* ptr) __attribute__((weak));
 void dallocx(void* ptr, int flags);
 void sdallocx(void* ptr, std::size_t size, int flags);
 std::size_t nallocx(std::size_t size, int flags);

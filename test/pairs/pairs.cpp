@@ -43,6 +43,7 @@
 #pragma weak hz_free_sized
 #pragma weak hz_free_aligned_sized
 #pragma weak hz_owns
+#pragma weak hz_defrag_hint
 #pragma weak hz_check
 #pragma weak hz_trim
 #pragma weak hz_stats
@@ -137,7 +138,8 @@ class Worker {
     if (block.at == nullptr) return Make(block);
     Check(block);
     if (dice < 400) return;
-    if (dice < 520) return Resize(block);
+    if (dice < 500) return Resize(block);
+    if (dice < 530) return Move(block);
     Free(block);
   }
 
@@ -224,6 +226,21 @@ class Worker {
       api::Free(block.at);
     }
     block = {};
+  }
+
+  // To where the heap would have it.
+  void Move(Block& block) {
+    if (block.at == nullptr || hz_defrag_hint(block.at) == 0) return;
+    Block moved = block;
+    moved.at = static_cast<unsigned char*>(
+        api::AlignedAlloc(std::max<std::size_t>(block.alignment, 16), block.size));
+    if (moved.at == nullptr)
+      return Expect(features::refused || features::failing, "there is memory to move", block);
+    std::memcpy(moved.at, block.at, block.size);
+    Expect(HoldsUpTo(moved, block.size), "what was held is moved", moved);
+    Free(block);
+    moved.resized = false;
+    if (Accept(moved)) block = moved;
   }
 
   void Exchange(Block& block) {

@@ -18,6 +18,7 @@ struct Box {
   static std::uintptr_t next_emptied(const Global&, std::uintptr_t);
   static std::size_t absent_bytes(const Global&, std::uintptr_t);
   static unsigned sift(Global&, Bin, void**, unsigned);
+  static bool prefer_fuller(Global&, Bin, std::uintptr_t, unsigned, bool);
   static FreePages claim_pages(Global&, std::size_t, bool);
   static std::uintptr_t settle_pages(Global&, const FreePages&);
   static Bin bin_in(const Global&, std::uintptr_t);

@@ -107,6 +107,9 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   // After one in `Given`; 0: that was the last
   { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;
   { P::absent_bytes(seen, span) } -> std::same_as<std::size_t>;  // of such a one; they have no memory
+  // Whether a fuller span than this one has free slots of the class: the next take() is from there. Last
+  // argument: as that of take().
+  { P::prefer_fuller(g, bin, span, owner, zeroed) } -> std::same_as<bool>;
   // Of the span in a row; those whose memory went already and that no slot was taken from since do not count.
   // No thread gets a slot of the span until settle_pages(). Last argument: skips the span if slots were taken
   // from it, or returned to it, since the call before.

@@ -197,6 +197,30 @@ struct BasicSpanPool {
     return good;
   }
 
+  // Of a few spans that have free slots, the one with the most slots out comes first on its shelf. A block
+  // that moves there makes its old span emptier than the new one in any case: so moves come to an end.
+  static bool prefer_fuller(Global& g, Bin bin, std::uintptr_t span, unsigned owner, bool anybodys) {
+    const std::uint32_t row = row_of(g, span);
+    const SlotsOut out = slots_out(g, row);
+    const auto outdoes = [&](Shelf& shelf) {
+      const os::Guarded hold(shelf.lock);
+      const std::uint32_t best = fullest(g, shelf, owner, anybodys);
+      if (best == 0) return false;
+      unlink(g, best);
+      link(g, best);
+      const unsigned most = slots_out(g.spans[best]);
+      return best != row && (most > out.count || (most == out.count && best < row));
+    };
+    Shelf& own = g.shards[this_shard(g)].of_bin[bin];
+    if (out.bin != bin) return false;
+    if (first(own) != 0) return outdoes(own);
+    for (std::uint32_t left = g.used.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
+      Shelf& other = g.shards[__builtin_ctz(left)].of_bin[bin];
+      if (first(other) != 0) return outdoes(other);
+    }
+    return false;
+  }
+
   static FreePages claim_pages(Global& g, std::size_t row, bool unused_only) {
     FreePages claimed;
     Span& span = g.spans[row];
@@ -251,7 +275,7 @@ struct BasicSpanPool {
   static SlotsOut slots_out(Global& g, std::size_t row) {
     SlotsOut out;
     const Span& span = g.spans[row];
-    with_shelf(g, span, [&](Bin bin) { out = {bin, unsigned{span.carved} - span.free}; });
+    with_shelf(g, span, [&](Bin bin) { out = {bin, slots_out(span)}; });
     return out;
   }
 
@@ -396,6 +420,23 @@ struct BasicSpanPool {
     return 0;
   }
 
+  // Of the first few of a shelf; of the owner's if it has any there, for take() prefers those.
+  static std::uint32_t fullest(const Global& g, const Shelf& shelf, unsigned owner, bool anybodys) {
+    std::uint32_t best = 0;
+    bool is_own = false;
+    unsigned most = 0;
+    for (std::uint32_t row = first(shelf), looks = 0; row != 0 && looks < kOwnLooks;
+         ++looks, row = g.spans[row].next) {
+      const Span& span = g.spans[row];
+      const bool own = span.owner == owner;
+      const unsigned out = slots_out(span);
+      if (own < is_own || (!own && !anybodys) || (own == is_own && best != 0 && out <= most)) continue;
+      best = row, is_own = own, most = out;
+    }
+    return best;
+  }
+
+  static unsigned slots_out(const Span& span) { return unsigned{span.carved} - span.free; }
   static bool may_give(const Span& span) { return span.free != 0 || span.carved != bin_slots(bin_of(span)); }
 
   // With the lock of the span's shelf, on which it may have come without being in the list yet.

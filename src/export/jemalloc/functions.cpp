@@ -77,4 +77,6 @@ HZ_EXPORT void dallocx(void* ptr, int) { free(ptr); }
 HZ_EXPORT void sdallocx(void* ptr, size_t size, int flags) {
   hz_free_aligned_sized(ptr, alignment_in(flags), size);
 }
+// What Redis adds to its copy of jemalloc, for its active defragmentation.
+HZ_EXPORT int je_get_defrag_hint(void* ptr) { return hz_defrag_hint(ptr); }
 HZ_EXPORT size_t nallocx(size_t size, int flags) { return good_size(alignment_in(flags), size); }

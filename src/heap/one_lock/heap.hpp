@@ -141,6 +141,8 @@ struct Heap {
   }
   // No block has more or less later than at first.
   static std::size_t resize_in_place(void* block, std::size_t) { return usable_size(block); }
+  // Returns false: where the next block comes to lie is not chosen by what lies there.
+  static bool defrag_hint(const void* block) { return usable_size(block), false; }
   // What would be usable in a block of that size and alignment, a power of two; 0: there is no such block.
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
     if (size > PTRDIFF_MAX - kGranule || alignment > PTRDIFF_MAX) return 0;
