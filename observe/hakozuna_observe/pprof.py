@@ -150,7 +150,7 @@ def render(profiles: Sequence[Profile], names: Names, named: Sequence[Named], by
     writer.profile.number(10, max((one.uptime for one in profiles), default=0) * 1000)
     writer.value_type(11, "space", "bytes")
     writer.profile.number(12, max((one.interval for one in profiles), default=0))
-    comments = [f"{one.program} {one.pid}: {one.line} {one.release}, {one.dropped} dropped" for one in profiles]
+    comments = [f"{one.name} {one.pid}: {one.line} {one.release}, {one.dropped} dropped" for one in profiles]
     writer.profile.numbers(13, [writer.strings[one] for one in comments])
     writer.profile.number(14, writer.strings[f"{TYPES[by]}_space"])
     for text in writer.strings.all():

@@ -39,11 +39,13 @@ _SITE = re.compile(
 _MAP = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20})(?: +(.*))?")
 _HEAD = {
     "process": re.compile(r"([0-9]{1,10}) (.*)"),
+    "name": re.compile(r"(.*)"),
     "library": re.compile(r"(\S+) (\S+)"),
     "time": re.compile(rf"{_NUMBER} {_NUMBER}"),
     "interval": re.compile(_NUMBER),
     "dropped": re.compile(_NUMBER),
 }
+_LATER = {"name"}  # older files have none
 
 
 @dataclass
@@ -116,7 +118,8 @@ class Profile:
     """Of one heap of one process. `root` is where its files are to be found while it lives."""
 
     pid: int
-    program: str
+    program: str  # the path of its file, which may be another one than it was started by
+    name: str  # by which it was started, without its folder
     line: str
     release: str
     written: int  # seconds since the epoch
@@ -126,11 +129,6 @@ class Profile:
     sites: list[Site]
     mappings: list[Code]
     root: Path | None = None
-
-    @property
-    def name(self) -> str:
-        """Of the program, without its folder."""
-        return Path(self.program.removesuffix(" (deleted)")).name or "?"
 
     def sum(self) -> Figures:
         """Of all sites."""
@@ -194,12 +192,12 @@ def _parse(file: BinaryIO, path: str) -> Profile:
         raise UnseenError(f"{path}: line {number} is none of a heap profile", UNREADABLE) from None
     if not ended:
         raise UnseenError(f"{path} is cut off: a heap profile ends with the line 'end'", UNREADABLE)
-    if len(head) != len(_HEAD):
-        missing = ", ".join(name for name in _HEAD if name not in head)
+    if missing := ", ".join(name for name in _HEAD if name not in head and name not in _LATER):
         raise UnseenError(f"{path}: a heap profile without its line of {missing}", UNREADABLE)
     return Profile(
         pid=int(head["process"][0]),
         program=head["process"][1],
+        name=head["name"][0] if "name" in head else _file_name(head["process"][1]),
         line=head["library"][0],
         release=head["library"][1],
         written=int(head["time"][0]),
@@ -209,6 +207,10 @@ def _parse(file: BinaryIO, path: str) -> Profile:
         sites=sites,
         mappings=sorted(mappings, key=lambda one: one.start),
     )
+
+
+def _file_name(program: str) -> str:
+    return Path(program.removesuffix(" (deleted)")).name or "?"
 
 
 def _site(line: str) -> Site:
@@ -234,6 +236,7 @@ def write(profile: Profile) -> str:
     rows = [
         f"hakozuna heap profile {VERSION}",
         f"process {profile.pid} {profile.program}",
+        f"name {profile.name}",
         f"library {profile.line} {profile.release}",
         f"time {profile.written} {profile.uptime}",
         f"interval {profile.interval}",
@@ -290,13 +293,16 @@ def _of_heap(process: Process, heap: layout.Layout) -> Profile | None:
     if table == 0:
         return None
     mappings = [code for line in process.text("maps").split("\n") if (code := _executable(line)) is not None]
+    name = process.name()
     try:
-        program = str((process.root / "exe").readlink())
+        program = str((process.root / "exe").readlink()).encode("utf-8", "replace").decode("utf-8", "replace")
     except OSError:
-        program = process.name()
+        program = name
+    file = _file_name(program)
     return Profile(
         pid=process.pid,
-        program=program.encode("utf-8", "replace").decode("utf-8", "replace"),
+        program=program,
+        name=file if file.startswith(name) else name,  # the kernel keeps 15 bytes of it
         line=heap.line,
         release=heap.release,
         written=int(time.time()),

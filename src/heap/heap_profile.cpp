@@ -342,6 +342,7 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
   look(patience, given_up, [&] { used = sites_used; });
   writer.line().text("hakozuna heap profile 1\nprocess ").decimal(os::process_id()).text(" ");
   writer.whole("", scratch->program, os::program_path(scratch->program, sizeof scratch->program));
+  writer.line().text("name ").name(os::program_name()).text("\n");
   writer.line().text("library ").text(line).text(" ").text(HZ_VERSION).text("\n");
   writer.line().text("time ").decimal(os::unix_seconds()).text(" ").decimal(os::microseconds() - opened);
   writer.line().text("\ninterval ").decimal(state.interval.load(std::memory_order_relaxed));

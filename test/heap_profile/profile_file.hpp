@@ -33,7 +33,7 @@ struct ProfiledSite {
 };
 
 struct ProfileFile {
-  std::string process, library;
+  std::string process, name, library;
   std::uint64_t pid = 0, interval = 0, dropped = 0, uptime = 0;
   std::vector<ProfiledSite> sites;
   std::vector<std::string> mappings;
@@ -67,6 +67,7 @@ struct ProfileFile {
     words >> word;
     if (word == "site") return TakeSite(words);
     if (word == "process") words >> pid >> process;
+    if (word == "name") words >> name;
     if (word == "library") words >> library;
     if (word == "interval") words >> interval;
     if (word == "dropped") words >> dropped;

@@ -39,6 +39,13 @@ run HZ_PROFILE_HEAP=64 HZ_PROFILE_HEAP_FILE="$work/one" sort /etc/passwd >/dev/n
 expect_profile one '[0-9]*'
 grep -q '^site .*| [0-9a-f]* [0-9a-f]*' one || fail "no stack has more than one frame"
 
+# Its name is the one that it was started by.
+ln -s "$(command -v sort)" by-a-link
+run HZ_PROFILE_HEAP=64 HZ_PROFILE_HEAP_FILE="$work/linked" ./by-a-link /etc/passwd >/dev/null
+expect_profile linked '[0-9]*'
+grep -q '^name by-a-link$' linked || fail "its name is $(grep '^name' linked)"
+rm by-a-link linked
+
 # The file alone asks for a profile; each process writes its own. (The shell itself may leave without exit handlers.)
 run HZ_PROFILE_HEAP_FILE="$work/of.%p" sh -c 'sort /etc/passwd; sort /etc/passwd; true' >/dev/null
 [ "$(ls of.* | wc -l)" -ge 2 ] || fail "two processes wrote $(ls of.*)"

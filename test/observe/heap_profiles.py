@@ -30,6 +30,7 @@ def profile(sites: Sequence[tuple[tuple[int, ...], Figures]], **changes: object)
     values: dict[str, object] = {
         "pid": 4711,
         "program": "/usr/bin/made-up",
+        "name": "made-up",
         "line": "hakozuna",
         "release": "0.1.0",
         "written": 1_795_000_000,

@@ -90,6 +90,14 @@ def test_what_is_written_is_what_is_read(saved: Callable[..., Path]) -> None:
         assert profile.read(str(saved(one))) == one
 
 
+def test_the_name_is_the_one_that_the_program_was_started_by(saved: Callable[..., Path], run: Run) -> None:
+    linked = saved(heap_profiles.profile([], name="by-a-link"), "linked.heap")
+    assert run(linked)[1].startswith("by-a-link 4711: ")
+    old = linked.with_name("old.heap")
+    old.write_text(linked.read_text().replace("name by-a-link\n", ""))
+    assert run(old)[1].startswith("made-up 4711: ")
+
+
 def test_a_file_that_is_cut_off_anywhere_is_refused(saved: Callable[..., Path], tmp_path: Path) -> None:
     whole = saved(small()).read_bytes()
     cut = tmp_path / "cut.heap"
@@ -106,17 +114,17 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(saved: Callable[..., Path], 
     [
         ("profile 1\n", "profile 2\n", "of version 2, this hz reads 1"),
         ("hakozuna heap", "Hakozuna heap", "is no heap profile"),
-        ("interval 65536", "interval x", "line 5 is none"),
+        ("interval 65536", "interval x", "line 6 is none"),
         ("interval 65536\n", "", "without its line of interval"),
-        ("dropped 0", "dropped 0\ndropped 0", "line 7 is none"),
-        ("dropped 0", "dropped -1", "line 6 is none"),
-        ("site 16384 ", "site 99999999999999999999 ", "line 7 is none"),
-        ("site 16384 ", "site 9223372036854775808 ", "line 7 is none"),
-        ("site 16384 ", "site ", "line 7 is none"),
-        (" | ", " ", "line 7 is none"),
-        (" | ", " |" + " 1" * 65 + " ", "line 7 is none"),
-        ("| 7f", "| 7F", "line 7 is none"),
-        ("0,0 |", "0 |", "line 7 is none"),
+        ("dropped 0", "dropped 0\ndropped 0", "line 8 is none"),
+        ("dropped 0", "dropped -1", "line 7 is none"),
+        ("site 16384 ", "site 99999999999999999999 ", "line 8 is none"),
+        ("site 16384 ", "site 9223372036854775808 ", "line 8 is none"),
+        ("site 16384 ", "site ", "line 8 is none"),
+        (" | ", " ", "line 8 is none"),
+        (" | ", " |" + " 1" * 65 + " ", "line 8 is none"),
+        ("| 7f", "| 7F", "line 8 is none"),
+        ("0,0 |", "0 |", "line 8 is none"),
         ("map 7f", "map zz", "is none"),
         ("end\n", "end\nmore\n", "is none"),
         ("end\n", "end", "is cut off"),
