@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `hz doctor`: every reason why a program may not be served by us is arranged once and must be named.
+import os
 import shutil
 import subprocess
 import sys
@@ -223,8 +224,20 @@ class OfProgram(Doctor):
         script.write_text("#! /bin/sh -e\n:\n", encoding="utf-8")
         script.chmod(0o755)
         self.expect(0, "its program is /bin/sh\n", args=["--", script])
+        script.write_text("#!/usr/bin/env -S X=1 sh -e\n:\n", encoding="utf-8")
+        self.expect(0, f"its program is {shutil.which('sh')}\n", args=["--", script])
         script.write_text(f"#!{STATIC}\n", encoding="utf-8")
         self.expect(1, "static program", args=["--", script])
+
+    def test_script_of_a_version_manager(self):
+        shims = self.scratch / ".pyenv" / "shims"
+        shims.mkdir(parents=True)
+        manager = f'[ "$*" = "which snooze" ] && echo {SLEEP}'
+        for script, does in ((shims / "snooze", "exit 9"), (self.scratch / "pyenv", manager)):
+            script.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+            script.chmod(0o755)
+        path = f"{shims}:{self.scratch}:{os.environ['PATH']}"
+        self.expect(0, "snooze under", f"its program is {SLEEP}\n", args=["--", "snooze"], PATH=path)
 
     def test_not_found(self):
         self.expect(1, "was not found", args=["--", "no-such-program-anywhere"])
