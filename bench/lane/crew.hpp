@@ -78,11 +78,13 @@ struct alignas(64) Station {
   }
 };
 
-inline void read_idle(const HarnessMemory& memory, const Stacks& stacks, unsigned workers, Record& record) {
+inline void read_idle(const HarnessMemory& memory, unsigned workers, Record& record) {
   sleep_ms(record.settle_ms);
   record.moments.read(Moment::kIdle, workers);
   record.harness_kib = memory.resident_kib();
-  record.stacks_kib = stacks.resident_kib();
+  if (record.rest_ms == 0) return;
+  if (record.rest_ms > record.settle_ms) sleep_ms(record.rest_ms - record.settle_ms);
+  record.rested_kib = rss_kib();
 }
 
 // `workers` has run.threads entries, in `memory`. fair: time runs from the first worker's start to the last
@@ -107,7 +109,8 @@ void run_crew(const Run& run, HarnessMemory& memory, Worker* workers, Record& re
   }
   gates.parked.wait();
   record.moments.read(Moment::kEnd, threads);
-  read_idle(memory, stacks, threads, record);
+  read_idle(memory, threads, record);
+  record.stacks_kib = stacks.resident_kib();
   gates.leave.wait();
 
   std::uint64_t end = 0;
@@ -129,9 +132,7 @@ void run_alone(HarnessMemory& memory, Worker& worker, Record& record) {
   record.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   worker.untimed();
   record.moments.read(Moment::kEnd, 0);
-  sleep_ms(record.settle_ms);
-  record.moments.read(Moment::kIdle, 0);
-  record.harness_kib = memory.resident_kib();
+  read_idle(memory, 0, record);
 }
 
 }  // namespace hz::bench

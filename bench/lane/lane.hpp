@@ -95,6 +95,7 @@ struct Run {
   bool written = false;  // blocks are written in full; only lanes that hand blocks over offer it
   std::uint64_t seed = 0x12345678;
   long settle_ms = kSettleMs;  // before memory is read idle, and again before it is read after
+  long rest_ms = 0;  // from when it is read at the end to when it is read idle once more; 0: it is not
 
   // The key of the definition that says how long a run is: a published shape may have a number of iterations
   // of its own, and some lanes end by time.

@@ -75,6 +75,7 @@ void run_lane(const Run& run) {
   Record record;
   record.touched = run.touch;
   record.settle_ms = run.settle_ms;
+  record.rest_ms = run.rest_ms;
   record.moments.read(Moment::kEmpty, 0);
   find_family(run.lane.family)->run(run, record);
   sleep_ms(run.settle_ms);

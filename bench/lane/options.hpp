@@ -25,7 +25,8 @@ inline constexpr std::uint64_t kMaxSettleMs = 3'600'000;
       "lane: %.*s\n"
       "usage: lane --list\n"
       "       lane --lane NAME [--threads N] [--mode fair|upstream] [--iterations N] [--remote PERCENT]\n"
-      "            [--untouched | --written] [--seed N] [--settle MILLISECONDS]\n",
+      "            [--untouched | --written] [--seed N] [--settle MILLISECONDS]\n"
+      "            [--rest MILLISECONDS]\n",
       static_cast<int>(why.size()), why.data());
   std::exit(2);
 }
@@ -51,7 +52,7 @@ struct Options {
   bool touch = true;
   bool written = false;
   std::uint64_t seed = Run{}.seed;
-  long settle_ms = kSettleMs;
+  long settle_ms = kSettleMs, rest_ms = 0;
 };
 
 inline void parse_option(Options& options, std::string_view key, std::string_view value) {
@@ -71,6 +72,8 @@ inline void parse_option(Options& options, std::string_view key, std::string_vie
     options.seed = parse_number(value, 0, UINT64_MAX);
   } else if (key == "--settle") {
     options.settle_ms = static_cast<long>(parse_number(value, 1, kMaxSettleMs));
+  } else if (key == "--rest") {
+    options.rest_ms = static_cast<long>(parse_number(value, 1, kMaxSettleMs));
   } else {
     usage("unknown option");
   }
@@ -90,7 +93,8 @@ inline Run apply(const Options& options) {
           .touch = options.touch,
           .written = options.written,
           .seed = options.seed,
-          .settle_ms = options.settle_ms};
+          .settle_ms = options.settle_ms,
+          .rest_ms = options.rest_ms};
   Definition& definition = run.lane.definition;
   if (options.iterations) {
     if (!definition.has(run.iterations_key())) usage("this lane has no iterations");

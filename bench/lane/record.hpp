@@ -50,12 +50,14 @@ struct Record {
   bool dirty = false;          // the run measured another workload than its name says
   bool touched = true;         // main sets it from the options; a family that does otherwise says so
   bool written = false;        // in full, likewise
-  long settle_ms = kSettleMs;  // of the run
+  long settle_ms = kSettleMs;  // of the run, as the next
+  long rest_ms = 0;
 
   // Filled by the crew and by main.
   double seconds = 0;
   std::uint64_t harness_kib = 0;
   std::uint64_t stacks_kib = 0;
+  std::uint64_t rested_kib = 0;  // 0: not read
   Moments moments{};
 
   // Called by one thread at a time, between timed regions or as part of a lane's definition.
@@ -150,6 +152,7 @@ inline void print_memory(std::FILE* out, const Record& record) {
   const Moments& moments = record.moments;
   print_number(out, "rss_peak_kib", moments.peak_kib());
   print_number(out, "rss_idle_kib", moments.rss_kib(Moment::kIdle));
+  if (record.rested_kib != 0) print_number(out, "rss_rested_kib", record.rested_kib);
   print_number(out, "rss_after_kib", moments.rss_kib(Moment::kAfter));
   print_number(out, "rss_empty_kib", moments.rss_kib(Moment::kEmpty));
   print_number(out, "harness_kib", record.harness_kib);
@@ -186,6 +189,7 @@ inline void print_record(std::FILE* out, const Run& run, const Record& record) {
   print_flag(out, "touched", record.touched);
   print_flag(out, "written", record.written);
   print_number(out, "settle_ms", static_cast<std::uint64_t>(record.settle_ms));
+  if (record.rest_ms != 0) print_number(out, "rest_ms", static_cast<std::uint64_t>(record.rest_ms));
   print_number(out, "seed", run.seed);
   print_number(out, "ops", record.ops);
   std::fprintf(out, "\"seconds\":%.9f,\"ops_per_s\":%.0f,", record.seconds,

@@ -82,6 +82,8 @@ def check(catalogue: Catalogue, cell: Cell, record: Mapping[str, Any]) -> None:
     }
     if cell.settle is not None:
         expected["settle_ms"] = cell.settle
+    if cell.rest is not None:
+        expected["rest_ms"] = cell.rest
     if not cell.touched:
         expected["touched"] = False
     if cell.written:

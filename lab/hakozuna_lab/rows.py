@@ -30,6 +30,7 @@ class Row:
     verdict: Verdict | None = None  # of the first contender against this one; None for itself
     peak_kib: float | None = None  # peak and idle without the harness's own memory
     idle_kib: float | None = None
+    rested_kib: float | None = None  # idle for longer; of cells that have a rest
     after_kib: float | None = None
     latency_ns: Mapping[str, tuple[float, ...]] | None = None  # by call, in the order of LATENCIES: medians of the runs
 
@@ -58,7 +59,7 @@ def speed(run: Run) -> float:
 
 
 def memory_kib(run: Run, moment: str) -> float | None:
-    """`moment`: peak, idle or after. The harness's memory is gone when `after` is read."""
+    """`moment`: peak, idle, rested or after. The harness's memory is gone when `after` is read."""
     kib = run.record.get(f"rss_{moment}_kib")
     if kib is None:
         return None
@@ -109,6 +110,7 @@ def row(cell: str, name: str, rounds: Rounds, first: Rounds) -> Row:
         speed=quartiles([speed(run) for run in clean]),
         peak_kib=median_memory(clean, "peak"),
         idle_kib=median_memory(clean, "idle"),
+        rested_kib=median_memory(clean, "rested"),
         after_kib=median_memory(clean, "after"),
         latency_ns=median_latency(clean),
     )

@@ -80,6 +80,7 @@ def lane_arguments(lanes: Catalogue, cell: Cell, seed: int | None) -> list[str]:
         ("--remote", cell.remote),
         ("--seed", seed),
         ("--settle", cell.settle),
+        ("--rest", cell.rest),
     ):
         if value is not None:
             arguments += [option, str(value)]

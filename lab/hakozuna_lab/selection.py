@@ -27,6 +27,7 @@ QUICK = (
     ("small_interleaved_r90", 2, 100_000),
     ("random_mixed_small", 1, 5_000_000),
 )
+QUICK_REST = 1000  # milliseconds: by then memory is to be back, 50 ms after the end it need not be
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> lis
 
 def lane_cell(lanes: Catalogue, name: str, threads: int, iterations: int) -> Cell:
     (lane,) = select(lanes, [name])
-    return Cell("lane", name, lane.threads or threads, lane.modes[0], iterations=iterations)
+    return Cell("lane", name, lane.threads or threads, lane.modes[0], iterations=iterations, rest=QUICK_REST)
 
 
 def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:

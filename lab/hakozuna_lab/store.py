@@ -26,6 +26,7 @@ class Cell:
     touched: bool = True
     settle: int | None = None  # milliseconds before memory is read idle, and after; None: 50, of servers 2000
     written: bool = False  # blocks, in full
+    rest: int | None = None  # milliseconds from the end to when memory is read idle once more; None: it is not
 
     @property
     def id(self) -> str:

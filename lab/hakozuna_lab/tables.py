@@ -38,7 +38,12 @@ def interval(value: Estimate | None) -> str:
     return f"{value.median:.3f} [{value.low:.3f}..{value.high:.3f}]" if value else "-"
 
 
-def headings(first: str) -> list[str]:
+def has_rested(rows: Sequence[Row]) -> bool:
+    """Whether memory was read idle twice in any of them."""
+    return any(row.rested_kib is not None for row in rows)
+
+
+def headings(first: str, rested: bool) -> list[str]:
     return [
         "cell",
         "allocator",
@@ -47,6 +52,7 @@ def headings(first: str) -> list[str]:
         f"{first} is",
         "peak MiB",
         "idle MiB",
+        *(["rested MiB"] if rested else []),
         "after MiB",
         "runs",
         "dirty",
@@ -54,7 +60,7 @@ def headings(first: str) -> list[str]:
     ]
 
 
-def fields(row: Row) -> list[str]:
+def fields(row: Row, rested: bool) -> list[str]:
     return [
         row.cell,
         row.contender,
@@ -63,6 +69,7 @@ def fields(row: Row) -> list[str]:
         row.verdict or "-",
         number(row.peak_kib, 1024, 1),
         number(row.idle_kib, 1024, 1),
+        *([number(row.rested_kib, 1024, 1)] if rested else []),
         number(row.after_kib, 1024, 1),
         str(row.runs),
         str(row.dirty),
@@ -78,7 +85,8 @@ def markdown_table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def markdown(rows: Sequence[Row], first: str) -> str:
-    return markdown_table(headings(first), [fields(row) for row in rows])
+    rested = has_rested(rows)
+    return markdown_table(headings(first, rested), [fields(row, rested) for row in rows])
 
 
 def nanoseconds(value: float) -> str:
@@ -125,6 +133,8 @@ def rich_latency(rows: Sequence[Row]) -> list[Table]:
 
 def rich_tables(rows: Sequence[Row], first: str, wide: bool) -> list[Table]:
     """One per cell, with columns at the same places, for a terminal; a narrow one gets medians only."""
+    rested = has_rested(rows)
+    moments = ("peak", "idle", "rested", "after") if rested else ("peak", "idle", "after")
     tables: dict[str, Table] = {}
     for row in rows:
         if row.cell not in tables:
@@ -139,15 +149,18 @@ def rich_tables(rows: Sequence[Row], first: str, wide: bool) -> list[Table]:
             table.add_column("ops/s", min_width=34 if wide else 9, justify="right")
             table.add_column(f"{first}/this", min_width=21 if wide else 6, justify="right")
             table.add_column("", min_width=7)
-            table.add_column(f"{'peak':>7}{'idle':>7}{'after':>7}", min_width=21)
+            table.add_column("".join(f"{moment:>7}" for moment in moments), min_width=7 * len(moments))
             table.add_column("")
             tables[row.cell] = table
-        tables[row.cell].add_row(*terminal_fields(row, wide), style=STYLES[row.verdict] if row.verdict else "bold")
+        tables[row.cell].add_row(
+            *terminal_fields(row, wide, rested), style=STYLES[row.verdict] if row.verdict else "bold"
+        )
     return list(tables.values())
 
 
-def terminal_fields(row: Row, wide: bool) -> list[str]:
-    memory = "".join(f" {number(kib, 1024, 1):>6}" for kib in (row.peak_kib, row.idle_kib, row.after_kib))
+def terminal_fields(row: Row, wide: bool, rested: bool) -> list[str]:
+    idle = (row.idle_kib, row.rested_kib) if rested else (row.idle_kib,)
+    memory = "".join(f" {number(kib, 1024, 1):>6}" for kib in (row.peak_kib, *idle, row.after_kib))
     counts = ((row.dirty, "dirty"), (row.disturbed, "disturbed"))
     notes = [f"failed: {row.failed}"] if row.failed else [f"{count} {word}" for count, word in counts if count]
     if wide:
@@ -175,6 +188,11 @@ def settled(cells: Sequence[Cell]) -> str:
     return ", ".join(str(time) for time in sorted({cell.settle or 50 for cell in cells}))
 
 
+def rested(cells: Sequence[Cell]) -> str:
+    times = ", ".join(str(time) for time in sorted({cell.rest for cell in cells if cell.rest is not None}))
+    return f"rested: {times} ms after the end; " if times else ""
+
+
 def cpu_shares(runs: Sequence[Run]) -> str:
     shares = [run.others_share for run in runs]
     return f"median {statistics.median(shares):.1%}, highest {max(shares):.1%}" if shares else "-"
@@ -197,7 +215,7 @@ def conditions(results: Results) -> str:
         f"used by others during a run, as a share of the machine: {cpu_shares(results.runs)}; "
         f"{disturbed} of {len(results.runs)} runs disturbed (over 5 %), {repeated} repetitions",
         "peak and idle are without the harness's own memory; idle: all freed, threads parked, "
-        f"{settled(selection.cells)} ms later; after: threads joined, as much later",
+        f"{settled(selection.cells)} ms later; {rested(selection.cells)}after: threads joined, as much later",
     ]
     for one in header.contenders:
         setting = "".join(f" {key}={value}" for key, value in one.env.items())

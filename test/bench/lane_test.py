@@ -171,6 +171,12 @@ class Ring(LaneTest):
         r = self.record("guard_r0", "--settle", "400", "--iterations", "5000")
         self.assertEqual(r["settle_ms"], 400)
         self.assertGreater(time.monotonic() - start, 0.8)  # idle, and after
+        for lane, threads in (("guard_r0", 2), ("fill_drain_small", None)):  # by a crew; on the program's only thread
+            start = time.monotonic()
+            r = self.record(lane, "--rest", "500", "--iterations", "5000", threads=threads)
+            self.assertEqual(r["rest_ms"], 500)
+            self.assertGreater(time.monotonic() - start, 0.5)
+            self.assertGreaterEqual(r["rss_rested_kib"], r["rss_empty_kib"])
         r = self.record("guard_r0", "--remote", "100", "--untouched", "--iterations", "5000")
         self.assertEqual((r["definition"]["remote_percent"], r["touched"]), (100, False))
         self.assertGreater(r["sends"], 0)

@@ -70,6 +70,13 @@ def test_memory_must_have_settled(lane: Path) -> None:
         catalogue.check(catalogue.read(lane), cell, good_record())
 
 
+def test_memory_must_have_been_read_after_the_rest(lane: Path) -> None:
+    cell = Cell("lane", "guard_r50", 2, "fair", remote=25, iterations=9, rest=1000)
+    catalogue.check(catalogue.read(lane), cell, good_record() | {"rest_ms": 1000})
+    with pytest.raises(LabError, match="rest_ms is None, expected 1000"):
+        catalogue.check(catalogue.read(lane), cell, good_record())
+
+
 def test_blocks_left_untouched_must_have_been(lane: Path) -> None:
     cell = Cell("lane", "guard_r50", 2, "fair", remote=25, iterations=9, touched=False)
     catalogue.check(catalogue.read(lane), cell, good_record() | {"touched": False})

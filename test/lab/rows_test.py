@@ -2,6 +2,7 @@
 """From runs to rows and tables: known numbers; dirty and failed runs refuse theirs and are shown."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import fakes
@@ -113,12 +114,23 @@ def test_markdown() -> None:
     peer_runs = series("peer", *[5] * 5, 1, dirty=(5,))
     text = markdown(list(rows(*series("mine", *[10, 10, 20] * 2), *peer_runs).values()), "mine")
     head, _, mine, peer = text.splitlines()
-    assert head == "| " + " | ".join(headings("mine")) + " |"
+    assert head == "| " + " | ".join(headings("mine", rested=False)) + " |"
     assert mine == ("| guard_r0/T2/fair | mine | 10.00 M (10.00 M..17.50 M) | - | - | 4.0 | 2.0 | 1.5 | 6 | 0 | 0 |")
     assert peer == (
         "| guard_r0/T2/fair | peer | 5.00 M (5.00 M..5.00 M) | 2.000 [2.000..4.000] | ahead "
         "| 4.0 | 2.0 | 1.5 | 6 | 1 | 0 |"
     )
+
+
+def test_memory_that_was_read_idle_twice_has_two_columns() -> None:
+    runs = [
+        *series("mine", *[8] * 5),
+        *(replace(run, record=run.record | {"rss_rested_kib": 2048}) for run in series("peer", *[4] * 5)),
+    ]
+    head, _, mine, peer = markdown(make_rows(results(*runs)), "mine").splitlines()
+    assert "| idle MiB | rested MiB | after MiB |" in head
+    assert "| 4.0 | 2.0 | - | 1.5 |" in mine
+    assert "| 4.0 | 2.0 | 1.0 | 1.5 |" in peer
 
 
 def test_refused_rows_are_shown() -> None:

@@ -28,6 +28,8 @@ def test_arguments(runner: Runner) -> None:
     assert lane_arguments(runner.lanes, written, None)[-1] == "--written"
     settled = Cell("lane", "solo", 1, "fair", settle=1000)
     assert lane_arguments(runner.lanes, settled, None) == ["--lane", "solo", "--mode", "fair", "--settle", "1000"]
+    rested = Cell("lane", "solo", 1, "fair", rest=1000)
+    assert lane_arguments(runner.lanes, rested, None) == ["--lane", "solo", "--mode", "fair", "--rest", "1000"]
     assert lane_arguments(runner.lanes, Cell("lane", "solo", 1, "fair"), None) == ["--lane", "solo", "--mode", "fair"]
 
 

@@ -9,7 +9,7 @@ from hakozuna_lab.ab import LANES
 from hakozuna_lab.catalogue import Lane
 from hakozuna_lab.paths import LANE
 from hakozuna_lab.programs.program import Program
-from hakozuna_lab.selection import QUICK, SWEEP_LANES, USUAL_LANES, Wish, choose, lane_cells
+from hakozuna_lab.selection import QUICK, QUICK_REST, SWEEP_LANES, USUAL_LANES, Wish, choose, lane_cells
 
 
 def program(name: str, cases: tuple[str, ...], *needs: str) -> Program:
@@ -133,7 +133,9 @@ def test_quick_stands_alone(lane: Path) -> None:
 
 def test_what_is_chosen_unasked_exists() -> None:
     lanes = catalogue.read(LANE)
-    assert [cell.name for cell in choose(Wish(quick=True), lanes, {})] == [lane for lane, _, _ in QUICK]
+    cells = choose(Wish(quick=True), lanes, {})
+    assert [cell.name for cell in cells] == [lane for lane, _, _ in QUICK]
+    assert {cell.rest for cell in cells} == {QUICK_REST}
     for sweep in ("threads", "remote"):
         assert choose(Wish(sweep=sweep), lanes, {})
     for word in (*USUAL_LANES, *SWEEP_LANES, *LANES):
