@@ -375,6 +375,18 @@ def check_format() -> list[str] | None:
     return None if subprocess.run(command, cwd=ROOT, check=False).returncode == 0 else ["clang-format"]
 
 
+# The last commit before subjects had a form: CONTRIBUTING.md says which.
+BEFORE_SUBJECTS = "3ecb4c4cf0da9829045948a27930b27fb41f207b"
+SUBJECT = re.compile(r"(?=.{1,72}$)[a-z0-9_./-]+: [a-z].*[^.]")
+
+
+def check_subjects() -> list[str] | None:
+    """A clone without the history, and what is no clone, has none to look at."""
+    command = ["git", "-C", str(ROOT), "log", "--no-merges", "--format=%s", f"{BEFORE_SUBJECTS}..HEAD"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [subject for subject in listed.stdout.splitlines() if not SUBJECT.fullmatch(subject)] or None
+
+
 # What brings a line's whole heap: looked at for every line. What else there is differs by line in what it calls of
 # that, and is looked at once.
 HEAP_SOURCE = "src/export/direct.cpp"
@@ -467,6 +479,7 @@ def check_everything(ledger: Ledger, lanes: Sequence[Lane], arguments: Sequence[
     """What the next lanes need is compiled while tests run, in what these leave of the processors; tidy looks at the
     sources after that."""
     ledger.do("format", check_format)
+    ledger.do("subjects", check_subjects)
     lanes = [lane for lane in lanes if lane.cells]
     worker = ThreadPoolExecutor(max_workers=1)
     try:

@@ -71,6 +71,22 @@ def test_what_was_skipped_inside_of_a_suite_is_named(cases: list[checks.Case]) -
     ]
 
 
+def test_subjects_of_commits_have_a_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right = ["fork: do not deadlock in a handler", "os/linux: read the clock", "a: " + 69 * "b"]
+    wrong = ["Fork: do not deadlock", "fork: Do not deadlock", "do not deadlock", "fork: do not.", "a: " + 70 * "b"]
+    assert [subject for subject in right + wrong if not checks.SUBJECT.fullmatch(subject)] == wrong
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    assert checks.check_subjects() is None  # that commit is not there
+    for subject in ("Old", *right, wrong[0]):
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", subject], check=True)
+        if subject == "Old":
+            old = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+            monkeypatch.setattr(checks, "BEFORE_SUBJECTS", old.stdout.strip())
+    assert checks.check_subjects() == [wrong[0]]
+
+
 def test_where_the_time_went(cases: list[checks.Case], capsys: pytest.CaptureFixture[str]) -> None:
     checks.tell_times(cases)
     text = capsys.readouterr().out
@@ -119,6 +135,7 @@ def two_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(checks, "build", build)
     monkeypatch.setattr(checks, "run", lambda *_: None)
     monkeypatch.setattr(checks, "check_format", lambda: None)
+    monkeypatch.setattr(checks, "check_subjects", lambda: None)
     monkeypatch.setattr(checks, "check_tidy", lambda: None)
     monkeypatch.setattr(checks, "ending", threading.Event())
     return begun
@@ -133,6 +150,7 @@ def test_a_lane_that_cannot_be_built_keeps_no_other_from_running(
     assert "why not two" not in text
     assert [line.rsplit(maxsplit=3)[:2] for line in summary.splitlines()[1:-1] if " s" in line] == [
         ["format", "passed"],
+        ["subjects", "passed"],
         ["one: build", "FAILED"],
         ["two: build", "passed"],
         ["two: tests", "passed"],
