@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of many blocks one in ten lives on. A program that moves those which hz_defrag_hint names has about as much
 // memory soon as they need, and a pass comes in which none is named. In hz7 none ever is.
-// prints: ^ok
+// run:
+// run: HZ_PROFILE_HEAP=1 HZ_PROFILE_HEAP_FILE=/dev/null HZ_GUARD_SAMPLE=50 HZ_POLICY=learn
+// run: HZ_BACKGROUND=0
+// prints: ok: 
 // seconds: 60
 #include <dlfcn.h>
 #include <malloc.h>
@@ -11,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { kBlocks = 120000, kKept = 10, kLeast = 16, kMost = 1200, kPasses = 20 };
+enum { kBlocks = 60000, kKept = 10, kLeast = 16, kMost = 1200, kPasses = 20 };
 
 static unsigned char* blocks[kBlocks];
 static unsigned short sizes[kBlocks];
