@@ -101,6 +101,7 @@ struct Discard {
   static Found among(Thread& t, Rows rows, Which which) {
     Found found;
     for (std::size_t row = rows.begin; row < rows.end; ++row) {
+      if (Pool::bin_in(S::shelves.pool, row) == 0) continue;
       const InFlight in_flight;
       FreePages claimed = Pool::claim_pages(S::shelves.pool, row, which == Which::kUnused);
       found.in_use |= claimed.in_use;

@@ -228,8 +228,8 @@ struct BasicSpanPool {
     with_shelf(g, span, [&](Bin bin) {
       if (is_large(bin) || !span.listed || span.carved == 0) return;
       if (unused_only && std::exchange(span.in_use, false)) return void(claimed.in_use = true);
-      for (unsigned page = 0; page < kPages; ++page)
-        if (is_free(g, number, page)) claimed.pages |= 1U << page;
+      if (slots_out(span) * bin_size(bin) > kGranule - kPage) return;
+      claimed.pages = free_pages(g, number);
       if (claimed.pages == 0) return;
       claimed.span = at(g, number);
       claimed.bin = bin;
@@ -328,21 +328,21 @@ struct BasicSpanPool {
       if (span.place.load(std::memory_order_relaxed) == place) return visit(bin);
     }
   }
-  // The slots that reach into a page.
-  static unsigned first_slot(Bin bin, unsigned page) {
-    return static_cast<unsigned>((std::size_t{page} << kPageShift) / bin_size(bin));
-  }
-  static unsigned last_slot(Bin bin, unsigned page) {
-    const auto last = static_cast<unsigned>(((std::size_t{page} << kPageShift) + kPage - 1) / bin_size(bin));
-    return last < bin_slots(bin) ? last : bin_slots(bin) - 1U;
-  }
-  // None of them is out; and there is memory.
-  static bool is_free(Global& g, std::uint32_t row, unsigned page) {
+  // The pages that have memory and into which no slot reaches that is out.
+  static unsigned free_pages(const Global& g, std::uint32_t row) {
     const Span& span = g.spans[row];
-    const Bin bin = bin_of(span);
-    if ((span.absent >> page & 1) != 0) return false;
-    const unsigned last = last_slot(bin, page), end = last < span.carved ? last + 1 : span.carved;
-    for (unsigned i = first_slot(bin, page), next = 0; i < end; i = next) {
+    const SlotIndex index(bin_of(span));
+    unsigned pages = 0;
+    for (unsigned left = kAllPages & ~unsigned{span.absent}; left != 0; left &= left - 1) {
+      const unsigned begin = static_cast<unsigned>(__builtin_ctz(left)) << kPageShift;
+      const unsigned last = index.of(begin + kPage - 1);
+      if (are_home(g, row, index.of(begin), last < span.carved ? last + 1 : span.carved))
+        pages |= left & -left;
+    }
+    return pages;
+  }
+  static bool are_home(const Global& g, std::uint32_t row, unsigned begin, unsigned end) {
+    for (unsigned i = begin, next = 0; i < end; i = next) {
       next = (i / 64 + 1) * 64 < end ? (i / 64 + 1) * 64 : end;
       const std::uint64_t slots = ~std::uint64_t{0} >> (64 - (next - i)) << (i % 64);
       if ((g.bits.word(row, i / 64) & slots) != slots) return false;
