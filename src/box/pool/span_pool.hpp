@@ -198,7 +198,8 @@ struct BasicSpanPool {
   }
 
   // Of a few spans that have free slots, the one with the most slots out comes first on its shelf. A block
-  // that moves there makes its old span emptier than the new one in any case: so moves come to an end.
+  // that moves there makes its old span emptier than the new one in any case: so moves come to an end, but
+  // for those of a thread that changes its processor before it allocates.
   static bool prefer_fuller(Global& g, Bin bin, std::uintptr_t span, unsigned owner, bool anybodys) {
     const std::uint32_t row = row_of(g, span);
     const SlotsOut out = slots_out(g, row);
