@@ -70,11 +70,13 @@ HZ_API size_t hz_good_size(size_t size);
 /* 1 if ptr is the address of a slot of this heap (live or free), 0 if it is not. Never reports. */
 HZ_API int hz_owns(const void* ptr);
 
-/* 1 if to move the block brings memory back, 0 if not: for programs that can move their blocks. Who is told 1
- * allocates a block of the same size next, copies, and frees this one: the new block lies in a fuller span of
- * 64 KiB, and the old one's span is nearer to being empty. Ask about all blocks again until few are 1. Always
- * 0 for NULL, for blocks above 32 KiB and of first-class heaps, and in line hz7. What is no block is
- * reported. Takes up to a few microseconds. */
+/* For programs that can move their blocks. Returns 1 if moving this block helps to give memory back, else 0.
+ * Requires: the block is live. To move it, the same thread allocates a block of the same size next, copies,
+ * and frees the old one: the new block lies in a fuller span of 64 KiB, and the old span is nearer to being
+ * empty. Repeat it for all blocks until few answer 1. A thread that changes its processor in between may be
+ * told 1 of a block again. Always 0 for NULL, for blocks above 32 KiB and of first-class heaps, and in line
+ * hz7; in the child of a fork, for blocks of its parent as long as no span is the child's own. A pointer that
+ * is no block is reported. Any thread may call it. It takes up to a few microseconds. */
 HZ_API int hz_defrag_hint(const void* ptr);
 
 /* First-class heaps: what is allocated in one ends with it, in time that grows with the heap's bytes, not
