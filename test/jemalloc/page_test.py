@@ -27,7 +27,7 @@ class Page(unittest.TestCase):
     def test_names(self) -> None:
         self.assertGreater(len(self.names), 60)
         self.assertEqual(len(self.names), len(self.rows))
-        figures = self.page[self.page.index("## Figures") : self.page.index("## What is refused")]
+        figures = self.page[self.page.index("## Figures") : self.page.index("## Active defragmentation")]
         self.assertEqual(self.first_cells(figures), self.names)
 
     def test_functions(self) -> None:
