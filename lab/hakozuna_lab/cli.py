@@ -86,18 +86,27 @@ def bench(
     ] = None,
     seed: Seed = None,
     out: Out = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="instructions of whole programs, by callgrind: `programs`, or names")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted file (the latest)")] = False,
 ) -> None:
     """Measures our lines against other allocators."""
     from hakozuna_lab import bench as command
     from hakozuna_lab.selection import Wish
 
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
     if resume:
-        sources = {name: context.get_parameter_source(name) for name in context.params}
-        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
         if len(lanes or []) > 1 or given - {"resume", "lanes"}:
             raise LabError("--resume takes a file and nothing else: what is measured stands in it")
         command.go_on(Path(lanes[0]) if lanes else None)
+        return
+    if count:
+        if odd := given - {"count", "lanes", "lines", "peers", "peer", "env", "out"}:
+            raise LabError(f"--count has no use for --{min(odd).replace('_', '-')}: each program runs once, as it is")
+        command.count(command.Request(Wish(), words(lines), words(peers), peer or [], env or [], out=out), lanes or [],
+                      sys.argv[2:])  # fmt: skip
         return
     wish = Wish(
         words=tuple(lanes or ()),

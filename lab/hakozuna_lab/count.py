@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hz bench --count`: the instructions that whole programs take with each allocator, by callgrind, and the peak of
+their memory without it. What times on a shared machine cannot show is exact here: a second count differs by some
+thousandths. Cycles are not counted, nor is the kernel's work: an allocator that maps more looks better than it is, so
+the peak stands beside it."""
+
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from hakozuna_lab import LabError, RunError, machine, tables
+from hakozuna_lab.contender import Contender
+from hakozuna_lab.counted import COUNTED, Counted, write_inputs
+from hakozuna_lab.paths import RESULTS
+from hakozuna_lab.programs.program import Job
+
+TIMEOUT = 600.0  # seconds; the longest takes one
+
+
+@dataclass(frozen=True)
+class Cost:
+    instructions: int  # of all processes of the program together
+    peak_kib: int
+
+
+def measure(counted: Counted, contender: Contender) -> Cost:
+    """LabError where another malloc served the program than `contender`, RunError where the program failed."""
+    with tempfile.TemporaryDirectory(prefix="hz-count-") as name:
+        folder = Path(name)
+        record = counted.program.run(contender, f"{counted.name}/once", folder)
+        return Cost(count(counted, contender, folder), int(record["rss_peak_kib"]))
+
+
+def count(counted: Counted, contender: Contender, folder: Path) -> int:
+    write_inputs(folder)
+    files, log = folder / "callgrind", folder / "output"
+    files.mkdir()
+    command = counted.command()
+    env = {**Job(contender, "once", folder).env, **command.env}
+    tool = ["valgrind", "--tool=callgrind", "--trace-children=yes", f"--callgrind-out-file={files}/%p"]
+    with Path(command.stdin).open("rb") as stdin, log.open("wb") as output:
+        try:
+            done = subprocess.run(
+                [*tool, *command.words], env=env, cwd=folder, stdin=stdin, stdout=output, stderr=output,
+                timeout=TIMEOUT, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise RunError(f"no end after {TIMEOUT:.0f} s") from error
+    if done.returncode != 0:
+        raise RunError(f"ended with {done.returncode}: {log.read_text(encoding='utf-8', errors='replace')[-500:]}")
+    return sum(totals(path.read_text(encoding="utf-8", errors="replace")) for path in files.iterdir())
+
+
+def totals(text: str) -> int:
+    """Of a file of callgrind's, all that one process executed."""
+    found = re.search(r"^totals: (\d+)$", text, re.MULTILINE)
+    if found is None:
+        raise LabError("callgrind told no total")
+    return int(found[1])
+
+
+def choose(words: Sequence[str]) -> list[Counted]:
+    """`programs`, or none named: all that are here. One that is named must be here."""
+    for word in words:
+        if word != "programs" and word not in COUNTED:
+            raise LabError(f"there is no program '{word}' to count; there are: {' '.join(COUNTED)}")
+    named = [COUNTED[word] for word in dict.fromkeys(words) if word != "programs"]
+    for one in named:
+        if reason := one.program.available():
+            raise LabError(f"{one.name}: {reason}")
+    if named and "programs" not in words:
+        return named
+    chosen = []
+    for one in COUNTED.values():
+        if reason := one.program.available():
+            print(f"hz: without {one.name}: {reason}", file=sys.stderr)
+        else:
+            chosen.append(one)
+    return chosen
+
+
+Costs = Mapping[str, Mapping[str, Cost | str]]  # by program and contender; a text: why there is none
+
+
+def main(words: Sequence[str], contenders: Sequence[Contender], out: Path | None, command: str) -> None:
+    if shutil.which("valgrind") is None:
+        raise LabError("valgrind is missing (Debian's package valgrind)")
+    costs: dict[str, dict[str, Cost | str]] = {}
+    chosen = choose(words)
+    for one in chosen:
+        for contender in contenders:
+            cost: Cost | str
+            try:
+                cost = measure(one, contender)
+            except RunError as error:
+                cost = f"failed: {error}"
+            costs.setdefault(one.name, {})[contender.name] = cost
+            said = cost if isinstance(cost, str) else f"{cost.instructions / 1e6:.1f} M, {cost.peak_kib / 1024:.1f} MiB"
+            print(f"{one.name} {contender.name}: {said}", file=sys.stderr, flush=True)
+    show(costs, chosen, contenders, out, command)
+
+
+def ratios(costs: Costs, first: str, other: str) -> list[float]:
+    """Of all programs that both could run, the other's instructions by the first one's."""
+    both = [(row[first], row[other]) for row in costs.values()]
+    return [b.instructions / a.instructions for a, b in both if isinstance(a, Cost) and isinstance(b, Cost)]
+
+
+def best_of_others(row: Mapping[str, Cost | str], first: str) -> float | None:
+    own = row[first]
+    others = [cost.instructions for name, cost in row.items() if name != first and isinstance(cost, Cost)]
+    return min(others) / own.instructions if others and isinstance(own, Cost) else None
+
+
+def headings(contenders: Sequence[Contender]) -> list[str]:
+    first = contenders[0].name
+    return ["program", f"{first}: M instructions, peak MiB", *(f"{one.name} / {first}" for one in contenders[1:]),
+            *(["best other"] if len(contenders) > 1 else [])]  # fmt: skip
+
+
+def fields(name: str, row: Mapping[str, Cost | str], first: str) -> list[str]:
+    own = row[first]
+    absolute = own if isinstance(own, str) else f"{own.instructions / 1e6:.1f}, {own.peak_kib / 1024:.1f}"
+    cells = [name, absolute]
+    for other, cost in row.items():
+        if other == first:
+            continue
+        if isinstance(cost, str) or isinstance(own, str):
+            cells.append(cost if isinstance(cost, str) else "-")
+        else:
+            cells.append(f"{cost.instructions / own.instructions:.3f} ({cost.peak_kib / own.peak_kib:.2f})")
+    if len(row) > 1:
+        cells.append(tables.number(best_of_others(row, first), digits=3))
+    return cells
+
+
+def summary(costs: Costs, contenders: Sequence[Contender]) -> list[list[str]]:
+    """Geometric means, and what is worst for the first: the lowest ratios."""
+    first, *others = (one.name for one in contenders)
+    columns = [ratios(costs, first, other) for other in others]
+    columns.append([best for row in costs.values() if (best := best_of_others(row, first)) is not None])
+    if not others:
+        return []
+    means = [f"{statistics.geometric_mean(column):.3f}" if column else "-" for column in columns]
+    worst = [f"{min(column):.3f}" if column else "-" for column in columns]
+    return [["mean", "", *means], ["least", "", *worst]]
+
+
+def show(
+    costs: Costs, chosen: Sequence[Counted], contenders: Sequence[Contender], out: Path | None, command: str
+) -> None:
+    path = out or RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-count.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    commit, changed = machine.commit()
+    first = contenders[0].name
+    body = [*(fields(name, row, first) for name, row in costs.items()), *summary(costs, contenders)]
+    allocators = [f"{one.name} {one.version}".strip() for one in contenders]
+    conditions = (
+        f"command: `{command}`\n\ncommit: {commit}{' with local changes' if changed else ''}; allocators: "
+        f"{', '.join(allocators)}; programs: {', '.join(f'{one.name} ({one.program.version()})' for one in chosen)}\n\n"
+        f"Instructions of a whole run by callgrind, and the peak of one without it. Of others, by those of {first}: "
+        f"above 1 it needs more than {first}; in brackets the peak, likewise. Not in it: cycles, and the kernel's work."
+    )
+    path.write_text(f"{conditions}\n\n{tables.markdown_table(headings(contenders), body)}\n", encoding="utf-8")
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for number, heading in enumerate(headings(contenders)):
+        table.add_column(heading, justify="left" if number == 0 else "right")
+    for line in body:
+        table.add_row(*line)
+    Console(width=None if sys.stdout.isatty() else tables.WIDE_COLUMNS).print(table)
+    print(f"hz: {path}", file=sys.stderr)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hz bench --count: a real program is counted, and who served it is proved; what is made of counts; what is
+refused."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hakozuna_lab import LabError, RunError, cli, count
+from hakozuna_lab.contender import Contender, find_line, line_names
+from hakozuna_lab.count import Cost
+from hakozuna_lab.counted import COUNTED, write_inputs
+
+OURS = find_line(line_names()[0])
+C_LIBRARY = Contender("glibc", None)
+COSTS: count.Costs = {
+    "perl": {"ours": Cost(1000, 100), "one": Cost(1100, 110), "two": Cost(950, 400)},
+    "jq": {"ours": Cost(2000, 100), "one": Cost(2100, 50), "two": "failed: ended with -6"},
+}
+CONTENDERS = [Contender(name, None) for name in ("ours", "one", "two")]
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_program_is_counted() -> None:
+    counts = [count.measure(COUNTED["perl"], contender) for contender in (OURS, C_LIBRARY)]
+    assert 0.8 < counts[0].instructions / counts[1].instructions < 1.25
+    assert all(one.instructions > 50e6 and one.peak_kib > 1000 for one in counts)
+
+
+def test_a_library_that_serves_nothing_is_an_error() -> None:
+    libm = next(Path("/lib").glob("*/libm.so.6"))
+    with pytest.raises(LabError, match="asked for"):
+        count.measure(COUNTED["perl"], Contender("none", libm))
+
+
+def test_inputs_are_the_same_each_time(tmp_path: Path) -> None:
+    texts = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write_inputs(tmp_path / name)
+        texts.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 4
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_every_program_does_its_work(name: str) -> None:
+    """Without callgrind, under the default line."""
+    if reason := COUNTED[name].program.available():
+        pytest.skip(reason)
+    with tempfile.TemporaryDirectory() as folder:
+        record = COUNTED[name].program.run(OURS, f"{name}/once", Path(folder))
+    assert record["version"]
+    assert record["rss_peak_kib"] > 1000
+
+
+def test_a_total_is_read_or_missed() -> None:
+    assert count.totals("events: Ir\nfn=(1) main\n7 12\ntotals: 123456\n") == 123456
+    with pytest.raises(LabError):
+        count.totals("events: Ir\n")
+
+
+def test_ratios_are_of_programs_that_both_could_run() -> None:
+    assert count.ratios(COSTS, "ours", "one") == [1.1, 1.05]
+    assert count.ratios(COSTS, "ours", "two") == [0.95]
+    assert count.best_of_others(COSTS["perl"], "ours") == 0.95
+    assert count.best_of_others({"ours": Cost(1, 1)}, "ours") is None
+
+
+def test_table(tmp_path: Path) -> None:
+    out = tmp_path / "out.md"
+    count.show(COSTS, [COUNTED["perl"]], CONTENDERS, out, "hz bench --count")
+    text = out.read_text(encoding="utf-8")
+    assert "| perl | 0.0, 0.1 | 1.100 (1.10) | 0.950 (4.00) | 0.950 |" in text
+    assert "| jq | 0.0, 0.1 | 1.050 (0.50) | failed: ended with -6 | 1.050 |" in text
+    assert "| mean |  | 1.075 | 0.950 | 0.999 |" in text
+    assert "| least |  | 1.050 | 0.950 | 0.950 |" in text
+
+
+def test_one_contender_alone_has_no_ratios(tmp_path: Path) -> None:
+    out = tmp_path / "out.md"
+    count.show({"perl": {"ours": Cost(2_000_000, 2048)}}, [COUNTED["perl"]], CONTENDERS[:1], out, "hz bench --count")
+    assert out.read_text(encoding="utf-8").endswith("| --- | --- |\n| perl | 2.0, 2.0 |\n")
+
+
+def test_what_is_not_known_or_not_of_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LabError, match="there is no program 'emacs'"):
+        count.choose(["emacs"])
+    monkeypatch.setattr("sys.argv", ["hz", "bench"])
+    with pytest.raises(LabError, match="no use for --runs"):
+        cli.app(["bench", "--count", "--runs", "3"], standalone_mode=False)
+
+
+def test_those_that_are_not_here_are_left_out_and_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None if name == "jq" else f"/usr/bin/{name}")
+    assert [one.name for one in count.choose(["programs"])] == [name for name in COUNTED if name != "jq"]
+    assert "hz: without jq: jq missing" in capsys.readouterr().err
+    with pytest.raises(LabError, match="jq missing"):
+        count.choose(["jq"])
+
+
+def test_a_program_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fails(*_: object) -> Cost:
+        raise RunError("ended with -6")
+
+    monkeypatch.setattr(count, "measure", fails)
+    monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}")
+    count.main(["perl"], CONTENDERS, tmp_path / "out.md", "hz bench --count")
+    assert "| perl | failed: ended with -6 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
+
+
+def test_scripts_are_all_used() -> None:
+    folder = Path(count.__file__).parent / "counted"
+    used = {word for one in COUNTED.values() for word in (*one.arguments, one.stdin)}
+    scripts = {path.name for path in folder.iterdir() if path.suffix not in ("", ".py", ".pyc")} | {"followers.py"}
+    assert scripts <= used
+    assert os.access(folder / "followers.py", os.R_OK)
