@@ -65,7 +65,7 @@ PAGE_SHIFT, PAGE = 12, 1 << 12
 UNIT_SHIFT = 4  # of the bits of a chunk
 MEDIUM_MAX = 64 << 10  # classes above have one slot a span
 SLOT_BYTES = (("dense", 128, 4), ("wide", 2048, 7), ("sparse", 1 << 32, 11))  # table, slots below, shift
-SLOT_BITS = (("sparse", 1), ("wide", 7), ("dense", 56))  # table, words a granule
+SLOT_BITS = (("dense", 128, 64), ("wide", 1024, 8), ("sparse", 1 << 32, 1))  # table, slots below, words a granule
 SHORT_SLOTS = 16  # of a bin without a magazine
 SEAL_SHIFT = 58  # in an outbox of hz6 a pointer carries a generation from there on
 REGION_SHIFT, REGION = 22, 1 << 22  # hz7's
@@ -561,28 +561,25 @@ def shared_slots(head: View, size: int) -> list[int]:
 
 
 class Bits:
-    """src/base/slot_bits.hpp: a bit for each slot of a granule."""
+    """src/base/slot_bits.hpp: a bit for each slot of a granule, in the table of its class."""
 
     def __init__(self, bits: View) -> None:
-        self.tables = [(int(bits[name]), words) for name, words in SLOT_BITS]
+        self.tables = [(below, int(bits[name]), words) for name, below, words in SLOT_BITS]
 
-    def word(self, row: int, number: int) -> int:
-        for table, words in self.tables:
-            if number < words:
-                return numbers(table + 8 * (row * words + number), 1)[0]
-            number -= words
-        raise NoAnswerError(f"a granule has no slot {number * 64}")
+    def row(self, row: int, size: int) -> tuple[int, int]:
+        """Where the words of a row begin, for slots of a class of that size, and how many there are."""
+        table, words = next((table, words) for below, table, words in self.tables if size < below)
+        return table + 8 * row * words, words
 
-    def has(self, row: int, index: int) -> bool:
-        return bool(self.word(row, index // 64) >> index % 64 & 1)
+    def has(self, row: int, size: int, index: int) -> bool:
+        begin, words = self.row(row, size)
+        if index // 64 >= words:
+            raise NoAnswerError(f"a granule has no slot {index} of {size} bytes")
+        return bool(numbers(begin + index // 64 * 8, 1)[0] >> index % 64 & 1)
 
-    def count(self, row: int, slots: int) -> int:
-        left, found = (slots + 63) // 64, 0
-        for table, words in self.tables:
-            some = min(left, words)
-            found += sum(word.bit_count() for word in numbers(table + 8 * row * words, some))
-            left -= some
-        return found
+    def count(self, row: int, size: int, slots: int) -> int:
+        begin, words = self.row(row, size)
+        return sum(word.bit_count() for word in numbers(begin, min((slots + 63) // 64, words)))
 
 
 class Tags:
@@ -896,7 +893,7 @@ class BoxHeap:
         for row, run in self.walk_runs():
             number = self.bin_of(self.spans[row]) if int(run["state"]) == 1 else 0
             if number:
-                rows[number].waiting += self.pending.count(row, self.slots_of(number))
+                rows[number].waiting += self.pending.count(row, self.sizes[number], self.slots_of(number))
 
     # one address
 
@@ -993,7 +990,7 @@ class BoxHeap:
 
     def places_of(self, slot: int, row: int, index: int, number: int, owners: list[Owner]) -> tuple[list[str], str]:
         """Where a free slot lies: one place, unless it was freed twice; and who freed it last, and could tell."""
-        found = ["free in its span"] if self.free_bits.has(row, index) else []
+        found = ["free in its span"] if self.free_bits.has(row, self.sizes[number], index) else []
         latest = ""
         for one in owners:
             slots = Bins(one.state).slots(number)
@@ -1006,7 +1003,7 @@ class BoxHeap:
         for some in self.waiting():
             if some.bin == number:
                 found += [f"free, waiting in the exchange: {some.where}"] * some.slots.count(slot)
-        if self.pending is not None and self.pending.has(row, index):
+        if self.pending is not None and self.pending.has(row, self.sizes[number], index):
             found.append("freed by another thread, waiting for the owner of its span")
         return found, latest
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bit for each slot that a granule can hold, a row of words per granule, in three tables: slots of 1 KiB or
-// more need one word, those of 128 bytes or more seven others, and smaller ones the rest. So spans of large
-// slots touch 8 bytes a granule, and those of the usual ones 64, not 512. For boxes that keep bitmaps beside
-// the arena; costs a compare or two a word.
+// A bit for each slot that a granule can hold, in three tables: a class of slots of 1 KiB or more has a word
+// a granule, one of 128 bytes or more eight, and a smaller one 64. So spans of large slots touch 8 bytes a
+// granule, and those of the usual ones 64, not 512. For boxes that keep bitmaps beside the arena. Where a
+// class has its rows is looked up once for many slots; then a word costs a multiplication and two additions.
 #pragma once
 
 #include "base/size_classes.hpp"
@@ -12,12 +12,21 @@ namespace hz {
 
 template <class Word>
 struct SlotBits {
-  static constexpr std::size_t kWords = kGranule / kMinAlign / 64;
-  static constexpr std::size_t kSparse = kGranule / 1024 / 64, kWide = kGranule / 128 / 64 - kSparse,
-                               kDense = kWords - kWide - kSparse;
+  static constexpr std::size_t kSparse = 1, kWide = 8, kDense = 64;  // words a row
   static constexpr std::size_t kSparseBytes = kSparse * sizeof(Word), kWideBytes = kWide * sizeof(Word),
                                kDenseBytes = kDense * sizeof(Word);
   static constexpr std::size_t kBytesPerGranule = kSparseBytes + kWideBytes + kDenseBytes;
+  static constexpr Bin kLastDense = scan_bin(128) - 1, kLastWide = scan_bin(1024) - 1;
+  static_assert(kGranule / size_of_bin(1) <= 64 * kDense);
+  static_assert(kGranule / size_of_bin(kLastDense + 1) <= 64 * kWide);
+  static_assert(kGranule / size_of_bin(kLastWide + 1) <= 64 * kSparse);
+
+  // Of one class, a row per granule.
+  struct Rows {
+    Word* first;
+    std::size_t words;  // a row
+    HZ_INLINE Word& word(std::size_t row, std::size_t number) const { return first[row * words + number]; }
+  };
 
   Word *sparse = nullptr, *wide = nullptr, *dense = nullptr;
 
@@ -30,10 +39,9 @@ struct SlotBits {
     return table + granules * kBytesPerGranule;
   }
 
-  HZ_INLINE Word& word(std::size_t row, std::size_t number) const {
-    if (number < kSparse) return sparse[row * kSparse + number];
-    if (number < kSparse + kWide) return wide[row * kWide + number - kSparse];
-    return dense[row * kDense + number - kSparse - kWide];
+  HZ_INLINE Rows of(Bin bin) const {
+    if (bin > kLastWide) return {sparse, kSparse};
+    return bin > kLastDense ? Rows{wide, kWide} : Rows{dense, kDense};
   }
 };
 

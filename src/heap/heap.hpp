@@ -130,9 +130,11 @@ struct Heap {
   // A larger block is cleared page by page.
   static constexpr std::size_t kMostCleared = kSealed ? kMostTried : kPage - 1;
 
+  // Null is no block yet: there are interpreters that allocate by nothing else.
   HZ_INLINE static void* realloc(void* block, std::size_t size) {
     const std::size_t old_size = slot_bytes(block);
-    return HZ_LIKELY(may_stay(size, old_size)) ? block : realloc_slow(block, size);
+    if (HZ_LIKELY(may_stay(size, old_size))) return block;
+    return block == nullptr ? realloc_null(size) : realloc_slow(block, size);
   }
 
   // Bytes usable in a live block; 0 after a report if it is none.
@@ -192,11 +194,14 @@ struct Heap {
     return aligned(alignment, size);
   }
 
-  // Null is no block yet, and a size of 0 ends one.
+  // A frame of its own: what malloc needs of one is not for blocks that stay.
+  HZ_SLOW static void* realloc_null(std::size_t size) { return malloc(size); }
+  // A size of 0 ends a block.
   HZ_SLOW static void* realloc_slow(void* block, std::size_t size) {
-    if (block == nullptr) return malloc(size);
     if (size == 0) return free(block), nullptr;
-    const std::size_t old_size = usable_size(block);  // reports what is no block
+    const std::size_t slot = slot_bytes(block);
+    const std::size_t old_size =
+        HZ_LIKELY(slot != 0) ? slot : usable_size_slow(block);  // reports what is no block
     if (old_size == 0 && !is_empty(block)) return no_memory();
     if (may_stay(size, old_size)) return block;
     const void* const caller = __builtin_return_address(0);
@@ -210,7 +215,7 @@ struct Heap {
       return resized(block, old_size, size, caller);
     }
     void* moved = nullptr;
-    if (HZ_UNLIKELY(F::holder_of(block) != 0)) {
+    if (HZ_UNLIKELY(slot == 0 && F::holder_of(block) != 0)) {
       moved = aligned_beside(block, 1, size);
     } else {
       moved = at_hand(size);
@@ -375,7 +380,7 @@ struct Heap {
            H::bin_of(block) == kHugeBin;
   }
   // The same, however small it becomes.
-  static bool has_resealed(void* block, std::size_t size) {
+  HZ_INLINE static bool has_resealed(void* block, std::size_t size) {
     const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
     if (bin - 1 >= kLastBin || size > bin_size(bin) - kSeal) return false;
     if constexpr (kSealed) Guard::seal_again(block, bin, size);

@@ -238,7 +238,7 @@ TYPED_TEST(UntoldContract, AChildFindsASpanInTheQueueOfTheClassThatItHadBefore) 
   using R = TypeParam;
   R::defer(this->thread_, 1, 9, this->Slot(7, 9, 1));
   R::defer(this->thread_, 1, 9, this->Slot(5, 9, 3));
-  this->global_->bits.word(5, 0) = 0;  // collected before its span was queued
+  this->global_->bits.of(9).word(5, 0) = 0;  // collected before its span was queued
   R::defer(this->thread_, 0, 30, this->Slot(5, 30, 1));
   this->thread_.pushing.set(5);  // cut off after its push
   R::finish(*this->global_, this->thread_);
@@ -272,7 +272,8 @@ TYPED_TEST(UntoldContract, NothingIsGivenBackToAQueueThatWasClosedMeanwhile) {
   for (const auto start = std::chrono::steady_clock::now(); GoesOn(start, stranded + orphans != 0);) {
     for (unsigned span = 1; span <= kFull + kEmpty; ++span)
       R::defer(this->thread_, 1, kBin, this->Slot(span, kBin, 0));
-    for (unsigned span = kFull + 1; span <= kFull + kEmpty; ++span) this->global_->bits.word(span, 0) = 0;
+    for (unsigned span = kFull + 1; span <= kFull + kEmpty; ++span)
+      this->global_->bits.of(kBin).word(span, 0) = 0;
     meeting.Begin();
     Dally(random() % 64);
     R::left(*this->global_, 1);
@@ -370,7 +371,7 @@ TYPED_TEST(UntoldContract, ABitSetInAWordThatTheCollectorPassesByIsFoundByOneOfT
     left += rest;
     lost += 2 * kSpans - first - rest;
     for (unsigned span = 1; span <= kSpans; ++span)
-      this->global_->bits.word(span, 0) = 0;  // of rounds to come
+      this->global_->bits.of(kBin).word(span, 0) = 0;  // of rounds to come
   }
   EXPECT_EQ(0u, lost) << "bits whose span is in no queue";
   EXPECT_NE(0u, met) << "the collector never found what the stranger had just freed";

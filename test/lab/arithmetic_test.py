@@ -200,34 +200,34 @@ def reciprocals(ir: Ir) -> None:
 
 @claim
 def slot_words(ir: Ir) -> None:
-    """Each word of a slot's bits is its own: a row has its part of each table, and no two of its words one place."""
-    row = z3.ZeroExt(44, word("row", 20))
+    """Each word of a slot's bits is its own: of a class all lie in one table, and a row has its part of it."""
+    row, bin_of = z3.ZeroExt(44, word("row", 20)), word("bin")
     begins = [word("sparse"), word("wide"), word("dense")]
-    all_words = ir.number("bits_words")
+    words_of_class = ir.call("bits_words", bin_of)
 
     def place(number: Any) -> tuple[Any, Any]:
         bits = word("bits")
-        outcome = ir.run("bits_word", bits, row, number)
+        outcome = ir.run("bits_word", bits, bin_of, row, number)
         # Where the three tables lie: three words of one object.
         known = [z3.Implies(e.at == bits + 8 * i, e.value == begins[i]) for e in outcome.of("load") for i in range(3)]
-        return finished(outcome), z3.And(*known, z3.ULT(number, all_words))
+        return finished(outcome), z3.And(*known, z3.ULT(number, words_of_class))
 
     one, given_one = place(word("one"))
     other, given_other = place(word("other"))
-    holds((one == other) == (word("one") == word("other")), given_one, given_other, *in_a_row(begins))
+    holds((one == other) == (word("one") == word("other")), given_one, given_other)
     rows, found = 1 << 20, []
-    for begin, words_of in zip(begins, (1, 7, all_words - 8), strict=True):
-        inside = z3.And(z3.UGE(one, begin), z3.ULT(one, begin + rows * words_of * 8))
-        of_row = z3.And(z3.UGE(one, begin + row * words_of * 8), z3.ULT(one, begin + (row + 1) * words_of * 8))
-        holds(z3.Implies(inside, of_row), given_one, *in_a_row(begins))
-        found.append(inside)
+    for begin, words in zip(begins, (1, 8, 64), strict=True):
+        inside = z3.And(z3.UGE(one, begin), z3.ULT(one, begin + rows * words * 8))
+        of_row = z3.And(z3.UGE(one, begin + row * words * 8), z3.ULT(one, begin + (row + 1) * words * 8))
+        holds(z3.Implies(words_of_class == words, z3.And(inside, of_row)), given_one, *in_a_row(begins))
+        found.append(words_of_class == words)
     holds(z3.And(z3.Or(found), one & 7 == 0), given_one, *in_a_row(begins))
 
 
 def in_a_row(begins: list[Any]) -> list[Any]:
     """As SlotBits.open puts them, for so many rows; a begin that is free is as good as one place for it."""
     rows = 1 << 20
-    lengths = (rows * 8, rows * 7 * 8)
+    lengths = (rows * 8, rows * 8 * 8)
     follow = [after == before + length for before, after, length in zip(begins, begins[1:], lengths, strict=False)]
     return [begins[0] & 7 == 0, z3.ULT(begins[0], 1 << 47), *follow]
 
@@ -377,17 +377,20 @@ def calloc(ir: Ir) -> None:
 def refuses_too_much(ir: Ir, name: str) -> None:
     count, size, other = word("count"), word("size"), word("other")
     before = {"way_calloc_slow": (), "way_reallocarray": (other,), "way_aligned_calloc": (other,)}[name]
-    function = name
-    if name == "way_calloc_slow":  # a jump to the heap's own
-        function = next(f for f in ir.module("heap").functions if "calloc_slow" in f and f != name)
+    # Where the way is a jump to the heap's own, that one.
+    own = [f for f in ir.module("heap").functions if name.removeprefix("way_") in f and f != name]
+    function = own[0] if own else name
     outcome = ir.run(function, *before, count, size, of="heap")
     too_much = z3.UGE(PRODUCT, z3.BitVecVal(1 << 64, 128))
     refused = [e.when for e in outcome.of("call") if "no_memory" in e.name or "invalid" in e.name]
     holds(z3.Implies(too_much, of_product(count, size, z3.Or(refused))))
-    served = [e for e in outcome.of("call") if "zeroed" in e.name or "realloc_slow" in e.name]
+    last = {"zeroed": 1, "realloc_slow": 1, "realloc_null": 0}  # the argument that is the product
+    served = [
+        (e, e.arguments[i]) for e in outcome.of("call") for way, i in last.items() if f"{len(way)}{way}E" in e.name
+    ]
     assert served
-    for event in served:
-        when, bytes_of = (of_product(count, size, value) for value in (event.when, event.arguments[1]))
+    for event, bytes_asked in served:
+        when, bytes_of = (of_product(count, size, value) for value in (event.when, bytes_asked))
         holds(z3.And(z3.Not(too_much), wide(bytes_of) == PRODUCT), when)
 
 
@@ -446,7 +449,7 @@ WRONG = (
         Wrong("slots", CLASSES_HPP, "<= 0xFFFF;", "<= 0x1FFFF;"),
         Wrong("spans", CLASSES_HPP, "(bin_size(bin) + kGranule - 1) >>", "bin_size(bin) >>"),
         Wrong("aligned_classes", CLASSES_HPP, "kLargeMax && alignment <= kGranule ? scan", "kLargeMax ? scan"),
-        Wrong("slot_words", "base/slot_bits.hpp", "+ number - kSparse - kWide", "+ number - kSparse"),
+        Wrong("slot_words", "base/slot_bits.hpp", "row * words + number", "row * kWide + number"),
         Wrong("routes", FLAT, "if (HZ_UNLIKELY(piece >= g.pieces", "if (HZ_UNLIKELY(piece > g.pieces"),
         Wrong("tags", FLAT, "return (Tag{owner} + 1) <<", "return Tag{owner} <<"),
         Wrong("malloc", HEAP, "= size - 1;  // of size 0", "= size - 2;  // of size 0"),

@@ -51,8 +51,11 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
   void ExpectInvariants(std::uint32_t row, Bin bin) const {
     const SpanPool::Span& span = pool_->spans[row];
     unsigned bits = 0;
-    for (unsigned w = 0; w < SpanPool::Bits::kWords; ++w)
-      bits += static_cast<unsigned>(__builtin_popcountll(pool_->bits.word(row, w)));
+    for (Bin any : {Bin{1}, SpanPool::Bits::kLastWide, Bin{hz::kBins - 1}}) {
+      const SpanPool::Rows rows = pool_->bits.of(any);
+      for (unsigned w = 0; w < rows.words; ++w)
+        bits += static_cast<unsigned>(__builtin_popcountll(rows.word(row, w)));
+    }
     ASSERT_EQ(span.free, bits);
     if ((span.place & 0xff) == 0) {
       ASSERT_EQ(0u, bits) << "a bitmap is left clean";
@@ -173,19 +176,24 @@ TEST_F(SpanPoolTest, TableHoldsARowAndABitmapPerGranule) {
   const auto* end = table_.bytes() + kGranules * SpanPool::kTableBytesPerGranule;
   EXPECT_EQ(end, reinterpret_cast<const char*>(&pool_->spans[kGranules]));
   std::set<const void*> words;
-  for (std::uint32_t row = 0; row < kGranules; ++row) {
-    for (unsigned w = 0; w < hz::kGranule / hz::kMinAlign / 64; ++w) words.insert(&pool_->bits.word(row, w));
+  for (Bin bin : {Bin{1}, SpanPool::Bits::kLastWide, Bin{hz::kBins - 1}}) {
+    const SpanPool::Rows rows = pool_->bits.of(bin);
+    for (std::uint32_t row = 0; row < kGranules; ++row)
+      for (unsigned w = 0; w < rows.words; ++w) words.insert(&rows.word(row, w));
   }
-  EXPECT_EQ(kGranules * hz::kGranule / hz::kMinAlign / 64, words.size());
+  EXPECT_EQ(kGranules * (1 + 8 + 64), words.size());
   EXPECT_EQ(table_.bytes(), *words.begin());
   EXPECT_EQ(reinterpret_cast<const char*>(pool_->spans) - 8, *words.rbegin());
 }
 
-TEST_F(SpanPoolTest, BitsOfSlotsOf1KiBTake8BytesAGranuleAndThoseOf128Bytes56More) {
-  EXPECT_EQ(table_.bytes() + 7 * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, 0)));
-  const char* const wide = table_.bytes() + kGranules * 8;
-  for (unsigned w = 1; w < hz::kGranule / 128 / 64; ++w)
-    EXPECT_EQ(wide + 7 * 56 + (w - 1) * 8, reinterpret_cast<const char*>(&pool_->bits.word(7, w)));
+TEST_F(SpanPoolTest, BitsOfSlotsOf1KiBTake8BytesAGranuleAndThoseOf128Bytes64) {
+  const auto place = [&](std::size_t size, unsigned w) {
+    return reinterpret_cast<const char*>(&pool_->bits.of(hz::scan_bin(size)).word(7, w)) - table_.bytes();
+  };
+  EXPECT_EQ(7 * 8, place(1024, 0));
+  EXPECT_EQ(kGranules * 8 + 7 * 64 + 7 * 8, place(128, 7));
+  EXPECT_EQ(place(512, 0), place(128, 0));
+  EXPECT_EQ(kGranules * (8 + 64) + 7 * 512, place(112, 0));
 }
 
 // As a change that was cut off may leave them: what is counted or linked wrongly, where the lock is held.

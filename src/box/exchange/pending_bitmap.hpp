@@ -110,7 +110,9 @@ struct PendingBitmap : MagazineDepot<Line> {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // Release: what the program wrote, and the class, are there for who collects. In the order of drain():
     // either that one finds the bit, or we see its mark, draining or later.
-    g.bits.word(row, index / 64).fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
+    g.bits.of(bin)
+        .word(row, index / 64)
+        .fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
     if (announce(entry)) push(g, owner, bin, row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.pushing.put(0);
@@ -281,9 +283,10 @@ struct PendingBitmap : MagazineDepot<Line> {
     // exchange, because a store would wait in this core's store buffer while the looks go ahead.
     entry.mark.exchange(kDraining, std::memory_order_seq_cst);
     // A span may have been queued for a bit that was collected before, and may have another class by now.
-    const unsigned words = (bin_slots(entry.bin.load(std::memory_order_seq_cst)) + 63) / 64;
+    const Bin now = entry.bin.load(std::memory_order_seq_cst);
+    const unsigned words = (bin_slots(now) + 63) / 64;
     bool left = false;
-    for (unsigned w = 0; w < words && !left; ++w) left = take_word(g, row, w, bin, out, want);
+    for (unsigned w = 0; w < words && !left; ++w) left = take_word(g, row, w, now, bin, out, want);
     std::uint16_t mark = kDraining;
     // Release: pairs with announce(). Acquire: who made it dirty set a bit before, and the next to drain has
     // to find it.
@@ -295,15 +298,15 @@ struct PendingBitmap : MagazineDepot<Line> {
   }
 
   // Whether bits are left: there is no room for them, or they are of another class.
-  static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin bin, SlotArray& out, unsigned want) {
-    std::atomic<std::uint64_t>& word = g.bits.word(row, w);
+  static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin now, Bin bin, SlotArray& out,
+                        unsigned want) {
+    std::atomic<std::uint64_t>& word = g.bits.of(now).word(row, w);
     if (word.load(std::memory_order_seq_cst) == 0)
       return false;  // who sets a bit now sees our mark: see drain()
     // Acquire: pairs with defer. Release: who sets a bit after this sees that we are draining.
     std::uint64_t bits = word.exchange(0, std::memory_order_acq_rel);
     const std::uintptr_t span = g.base + (std::uintptr_t{row} << kGranuleShift);
-    const bool ours = g.entries[row].bin.load(std::memory_order_relaxed) == bin;
-    for (; ours && bits != 0 && out.count < want; bits &= bits - 1) {
+    for (; now == bin && bits != 0 && out.count < want; bits &= bits - 1) {
       const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
       out.push(pointer(span + index * bin_size(bin)));
     }

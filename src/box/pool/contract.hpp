@@ -30,6 +30,7 @@ class Carved {
   Carved(const Taken& taken, std::size_t size, unsigned apart)
       : span_(taken.span),
         size_(size),
+        step_(apart * size),
         apart_(apart),
         left_(taken.slots),
         last_(taken.begin + taken.slots - 1) {
@@ -40,9 +41,9 @@ class Carved {
   // In the order in which a bin takes them: the one to hand out first, which is the lowest, comes last.
   void* next() {
     --left_;
-    void* slot = pointer(span_ + at_ * size_);
-    if (at_ != row_) {
-      at_ -= apart_;
+    void* slot = pointer(at_);
+    if (at_ != begin_) {
+      at_ -= step_;
     } else {
       enter(row_ - 1);
     }
@@ -52,13 +53,15 @@ class Carved {
  private:
   void enter(unsigned row) {
     row_ = row;
-    at_ = row + (last_ - row) / apart_ * apart_;
+    begin_ = span_ + row * size_;
+    at_ = begin_ + (last_ - row) / apart_ * step_;
   }
 
   std::uintptr_t span_;
-  std::size_t size_;
+  std::size_t size_, step_;
   unsigned apart_, left_, last_;
-  unsigned row_ = 0, at_ = 0;  // slots: where the row begins, and the next one
+  unsigned row_ = 0;                   // the number of its first slot
+  std::uintptr_t begin_ = 0, at_ = 0;  // that slot, and the next one
 };
 
 // What became of slots given back to their spans.

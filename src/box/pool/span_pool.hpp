@@ -56,6 +56,7 @@ struct BasicSpanPool {
   static constexpr std::size_t kSpreadBelow = kCacheLine;  // 0: neighbours come out in a row
   static constexpr unsigned kLooks = 4, kOwnLooks = 16;
   using Bits = SlotBits<std::uint64_t>;
+  using Rows = typename Bits::Rows;
   static constexpr std::size_t kDenseBytes = Bits::kDenseBytes;
   static constexpr std::size_t kTables[] = {Bits::kSparseBytes, Bits::kWideBytes, Bits::kDenseBytes,
                                             sizeof(Span)};
@@ -148,10 +149,7 @@ struct BasicSpanPool {
   static Given give(Global& g, Bin bin, void** slots, unsigned count) {
     Given given;
     std::uint32_t emptied = 0;
-    const SlotIndex index(bin);
-    const auto give_one = [&](void*& slot, Span& span, std::uint32_t row, bool in_class) HZ_ALWAYS_INLINE {
-      if (HZ_UNLIKELY(!in_class || !set_bit(g, span, row, index.of(offset(slot)))))
-        return void(slots[given.rejected++] = slot);
+    const auto home = [&](void*&, Span& span, std::uint32_t row) HZ_ALWAYS_INLINE {
       span.in_use = true;
       if (++span.free == span.carved && !span.claimed) {
         if (span.listed) unlink(g, row);
@@ -163,7 +161,8 @@ struct BasicSpanPool {
         check(g, row);
       }
     };
-    by_shelf(g, bin, slots, count, give_one, [] {});
+    const auto wrong = [&](void* slot) { slots[given.rejected++] = slot; };
+    set_bits(g, bin, slots, count, home, wrong, [](auto) {});
     given.kept = count - given.rejected;
     given.emptied = at(g, emptied);
     return given;
@@ -182,18 +181,16 @@ struct BasicSpanPool {
   // to the front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
     unsigned good = 0, kept = 0;
-    const SlotIndex index(bin);
-    const auto set_one = [&](void*& slot, const Span& span, std::uint32_t row, bool in_class)
-                             HZ_ALWAYS_INLINE {
-                               if (HZ_LIKELY(in_class && set_bit(g, span, row, index.of(offset(slot)))))
-                                 std::swap(slots[good++], slot);
-                             };
-    by_shelf(g, bin, slots, count, set_one, [&] {
+    const auto home = [&](void*& slot, Span&, std::uint32_t)
+                          HZ_ALWAYS_INLINE { std::swap(slots[good++], slot); };
+    const auto leave = [&](const Rows& bits) {
       for (; kept < good; ++kept) {
         const Place place = place_of(g, bin, slots[kept]);
-        g.bits.word(place.row, place.index / 64) &= ~place.bit();
+        bits.word(place.row, place.index / 64) &= ~place.bit();
       }
-    });
+    };
+    set_bits(
+        g, bin, slots, count, home, [](void*) {}, leave);
     return good;
   }
 
@@ -283,7 +280,7 @@ struct BasicSpanPool {
   // For diagnosis only, as below: whether the slot is free and here.
   static bool holds(Global& g, Bin bin, const void* slot) {
     const Place place = place_of(g, bin, slot);
-    return (g.bits.word(place.row, place.index / 64) & place.bit()) != 0;
+    return (g.bits.of(bin).word(place.row, place.index / 64) & place.bit()) != 0;
   }
   // For diagnosis only: a span may change the moment after. One look at its class, which is what is returned.
   static Bin bin_at(const Global& g, std::uintptr_t start, std::uintptr_t at) {
@@ -310,11 +307,9 @@ struct BasicSpanPool {
   }
   static unsigned offset(const void* slot) { return static_cast<unsigned>(address(slot) & (kGranule - 1)); }
   // False: it is set, or nothing was carved there.
-  HZ_INLINE static bool set_bit(const Global& g, const Span& span, std::uint32_t row, unsigned index) {
-    std::uint64_t& word = g.bits.word(row, index / 64);
-    const std::uint64_t bit = std::uint64_t{1} << index % 64;
-    if (index >= span.carved || (word & bit) != 0) return false;
-    word |= bit;
+  HZ_INLINE static bool set_bit(std::uint64_t& word, const Span& span, unsigned index) {
+    if (index >= span.carved || (word >> index % 64 & 1) != 0) return false;
+    word |= std::uint64_t{1} << index % 64;
     return true;
   }
 
@@ -332,21 +327,23 @@ struct BasicSpanPool {
   // The pages that have memory and into which no slot reaches that is out.
   static unsigned free_pages(const Global& g, std::uint32_t row) {
     const Span& span = g.spans[row];
-    const SlotIndex index(bin_of(span));
+    const Bin bin = bin_of(span);
+    const SlotIndex index(bin);
+    const Rows bits = g.bits.of(bin);
     unsigned pages = 0;
     for (unsigned left = kAllPages & ~unsigned{span.absent}; left != 0; left &= left - 1) {
       const unsigned begin = static_cast<unsigned>(__builtin_ctz(left)) << kPageShift;
       const unsigned last = index.of(begin + kPage - 1);
-      if (are_home(g, row, index.of(begin), last < span.carved ? last + 1 : span.carved))
+      if (are_home(bits, row, index.of(begin), last < span.carved ? last + 1 : span.carved))
         pages |= left & -left;
     }
     return pages;
   }
-  static bool are_home(const Global& g, std::uint32_t row, unsigned begin, unsigned end) {
+  static bool are_home(const Rows& bits, std::uint32_t row, unsigned begin, unsigned end) {
     for (unsigned i = begin, next = 0; i < end; i = next) {
       next = (i / 64 + 1) * 64 < end ? (i / 64 + 1) * 64 : end;
       const std::uint64_t slots = ~std::uint64_t{0} >> (64 - (next - i)) << (i % 64);
-      if ((g.bits.word(row, i / 64) & slots) != slots) return false;
+      if ((bits.word(row, i / 64) & slots) != slots) return false;
     }
     return true;
   }
@@ -361,6 +358,7 @@ struct BasicSpanPool {
   }
   static unsigned shard_of(const Span& span) { return span.place.load(std::memory_order_relaxed) >> 8; }
   static Bin bin_of(const Span& span) { return span.place.load(std::memory_order_relaxed) & 0xff; }
+  static Rows bits_in(const Global& g, std::uint32_t row) { return g.bits.of(bin_of(g.spans[row])); }
   static void set_place(Span& span, unsigned shard, Bin bin) {
     span.place.store(static_cast<std::uint16_t>(shard << 8 | bin), std::memory_order_relaxed);
   }
@@ -380,30 +378,38 @@ struct BasicSpanPool {
     span.listed = span.zeroed = span.claimed = span.in_use = false;
   }
 
-  // Slots of one class, those of each shelf together, with its lock. A slot that is out holds its span, which
-  // may be on its way to another shelf: so whose it is is asked again under the lock. `visit` may write to
-  // the slots that it has seen; `leave` is called before the lock is unlocked. Both are inlined: this pass
-  // is half of the cost of a program that frees all of its blocks.
-  HZ_INLINE static void by_shelf(Global& g, Bin bin, void** slots, unsigned count, auto visit, auto leave) {
+  // Of slots of one class, those of each shelf together, with its lock. A slot that is out holds its span,
+  // which may be on its way to another shelf: so whose it is is asked again under the lock. `home` is told of
+  // each of which the bit was set, `wrong` of those that cannot be out of a span of the class; both may write
+  // to the slots that they have seen. `leave` is called before the lock is unlocked. This pass is half of the
+  // cost of a program that frees all of its blocks: all of them are inlined.
+  HZ_INLINE static void set_bits(Global& g, Bin bin, void** slots, unsigned count, auto home, auto wrong,
+                                 auto leave) {
     const std::uintptr_t base = g.base;
     Span* const spans = g.spans;
-    for (unsigned begin = 0; begin < count;) {
-      const unsigned shard = shard_of(spans[row_of(g, address(slots[begin]))]);
+    const Rows bits = g.bits.of(bin);
+    const SlotIndex index(bin);
+    for (void **slot = slots, **const all = slots + count; slot != all;) {
+      const unsigned shard = shard_of(spans[row_of(g, address(*slot))]);
       const auto here = static_cast<std::uint16_t>(shard << 8 | bin);
       const os::Guarded hold(g.shards[shard].of_bin[bin].lock);
-      for (unsigned end = count; begin < end;) {
-        void*& slot = slots[begin];
-        const auto row = static_cast<std::uint32_t>((address(slot) - base) >> kGranuleShift);
+      for (void** end = all; slot != end;) {
+        const std::size_t row = (address(*slot) - base) >> kGranuleShift;
         Span& span = spans[row];
         const std::uint16_t place = span.place.load(std::memory_order_relaxed);
-        if (HZ_UNLIKELY(place >> 8 != shard)) {
-          std::swap(slot, slots[--end]);
-        } else {
-          visit(slot, span, row, place == here);
-          ++begin;
+        if (HZ_UNLIKELY(place != here) && place >> 8 != shard) {
+          std::swap(*slot, *--end);
+          continue;
         }
+        const unsigned number = index.of(offset(*slot));
+        if (HZ_LIKELY(place == here && set_bit(bits.word(row, number / 64), span, number))) {
+          home(*slot, span, static_cast<std::uint32_t>(row));
+        } else {
+          wrong(*slot);
+        }
+        ++slot;
       }
-      leave();
+      leave(bits);
     }
   }
 
@@ -469,8 +475,9 @@ struct BasicSpanPool {
     const unsigned slots = bin_slots(bin_of(span));
     span.carved = span.free = static_cast<std::uint16_t>(slots);
     span.absent = static_cast<std::uint16_t>(tail_pages(bin_of(span)));
+    const Rows bits = bits_in(g, row);
     for (unsigned w = 0; w * 64 < slots; ++w)
-      g.bits.word(row, w) = ~std::uint64_t{0} >> (slots - w * 64 < 64 ? 64 - (slots - w * 64) : 0);
+      bits.word(row, w) = ~std::uint64_t{0} >> (slots - w * 64 < 64 ? 64 - (slots - w * 64) : 0);
   }
   // From words and bits of the map at random, and then in any order.
   static void take_any(Global& g, std::uint32_t row, Taken& taken, void** out, unsigned want) {
@@ -480,9 +487,10 @@ struct BasicSpanPool {
     const unsigned words = (bin_slots(bin_of(span)) + 63U) / 64;
     taken.slots = want < span.free ? want : span.free;
     span.free = static_cast<std::uint16_t>(span.free - taken.slots);
+    const Rows bits = bits_in(g, row);
     unsigned w = dice.below(words);
     for (unsigned left = taken.slots; left != 0; w = w + 1 < words ? w + 1 : 0) {
-      std::uint64_t& word = g.bits.word(row, w);
+      std::uint64_t& word = bits.word(row, w);
       unsigned here = (left + words - 1) / words;  // of each word some
       for (; word != 0 && left != 0 && here != 0; --here) {
         const auto turn = static_cast<unsigned>(dice.next() % 64);
@@ -501,9 +509,10 @@ struct BasicSpanPool {
     const std::size_t size = bin_size(bin_of(span));
     taken.slots = want < span.free ? want : span.free;
     span.free = static_cast<std::uint16_t>(span.free - taken.slots);
+    const Rows bits = bits_in(g, row);
     unsigned left = taken.slots;
     for (unsigned w = 0; left != 0; ++w) {
-      std::uint64_t& word = g.bits.word(row, w);
+      std::uint64_t& word = bits.word(row, w);
       for (; word != 0 && left != 0; word &= word - 1) {
         const unsigned index = w * 64 + static_cast<unsigned>(__builtin_ctzll(word));
         out[--left] = pointer(taken.span + index * size);
@@ -564,10 +573,11 @@ struct BasicSpanPool {
 
   static unsigned bits_of(Global& g, std::uint32_t row) {
     const unsigned words = (bin_slots(bin_of(g.spans[row])) + 63U) / 64;
-    unsigned bits = 0;
+    const Rows bits = bits_in(g, row);
+    unsigned set = 0;
     for (unsigned w = 0; w < words; ++w)
-      bits += static_cast<unsigned>(__builtin_popcountll(g.bits.word(row, w)));
-    return bits;
+      set += static_cast<unsigned>(__builtin_popcountll(bits.word(row, w)));
+    return set;
   }
   static void count_again(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
@@ -588,7 +598,8 @@ struct BasicSpanPool {
   static void remove(Global& g, std::uint32_t row) {
     Span& span = g.spans[row];
     const unsigned words = (span.carved + 63U) / 64;
-    for (unsigned w = 0; w < words; ++w) g.bits.word(row, w) = 0;
+    const Rows bits = bits_in(g, row);
+    for (unsigned w = 0; w < words; ++w) bits.word(row, w) = 0;
     clear(span);
   }
 

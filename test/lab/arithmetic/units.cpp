@@ -38,10 +38,10 @@ bool is_slot_start(hz::Bin bin, unsigned offset) { return hz::is_slot_start(bin,
 std::size_t last_bin() { return hz::kLastBin; }
 std::size_t last_medium_bin() { return hz::kLastMediumBin; }
 
-std::uint64_t* bits_word(const Bits& bits, std::size_t row, std::size_t number) {
-  return &bits.word(row, number);
+std::uint64_t* bits_word(const Bits& bits, hz::Bin bin, std::size_t row, std::size_t number) {
+  return &bits.of(bin).word(row, number);
 }
-std::size_t bits_words() { return Bits::kWords; }
+std::size_t bits_words(hz::Bin bin) { return Bits().of(bin).words; }
 std::uint8_t* bytes_at(const void* slot, hz::Bin bin) { return Bytes::at(slot, bin); }
 
 bool covers(const hz::ByteTag::Global& g, std::uintptr_t at) { return hz::ByteTag::covers(g, at); }

@@ -165,7 +165,7 @@ const Scenario forked("pending.fork", [](Execution& e) {
     Pending::finish(bits.global, bits.freers[0]);
     Pending::finish(bits.global, bits.freers[0]);
     // It has not begun, or what it began was brought to its end.
-    if (bits.global.bits.word(1, 0).load() == 0) return;
+    if (bits.global.bits.of(Spans::kBin).word(1, 0).load() == 0) return;
     given(bits.spans.slot(1, 0));
     bits.collect_all(true);
     expect(outside() == 1, "a slot was lost in a fork");

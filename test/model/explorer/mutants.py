@@ -10,6 +10,7 @@
 # Which changes are none, because no program can tell them from what is right, doc/protocols.md says.
 import argparse
 import datetime
+import functools
 import os
 import re
 import subprocess
@@ -302,7 +303,7 @@ mutant("guarded-shown-first", GUARDED, "guarded.asked", (SHOWS, ""), ("  place->
 weaker("guarded-shown-relaxed", GUARDED, "guarded.asked", "place->use.store(Use::kLive, ", "release")
 weaker("guarded-look-relaxed", GUARDED, "guarded.asked", "const Use use = place.use.load(", "acquire")
 mutant("guarded-begins-without-lock", GUARDED, "guarded.begins",
-       ("    const Hold hold(lock);\n    if (GuardedPool::is_on()) return true;", "    if (GuardedPool::is_on()) return true;"))
+       ("  const Hold hold(lock);\n  if (GuardedPool::is_on()) return true;", "  if (GuardedPool::is_on()) return true;"))
 weaker("guarded-every-relaxed", GUARDED, "guarded.begins", "state.every.store(every, ", "release", ");  // pairs with every()\n  return true;")
 weaker("guarded-every-look-relaxed", "heap/guarded.hpp", "guarded.begins", "return state.every.load(", "acquire")
 
@@ -334,7 +335,7 @@ mutant("span-moves-with-one-lock", POOL, "spans.whole",
         "      const os::Guarded lower(own.lock);\n"))
 mutant("span-gone-from-the-other-shelf", POOL, "spans.whole", ("      if (row == 0) continue;\n", ""))
 mutant("span-moved-before-its-lock", POOL, "spans.whole",
-       ("if (shard_of(g.spans[row_of(g, address(slots[i]))]) == shard) std::swap", "std::swap"))
+       ("if (HZ_UNLIKELY(place != here) && place >> 8 != shard) {", "if (false) {"))
 
 # --- the heap of one lock
 REGIONS = "heap/one_lock/regions.hpp"
@@ -400,12 +401,17 @@ def switched(text, old, new, number):
     return f"if (hz_mutant == {number}) {{\n{new}\n}} else {{\n{old}\n}}\n"
 
 
+@functools.cache
+def source(header):
+    return (ROOT / "src" / header).read_text(encoding="utf-8")
+
+
 def groups(mutants):
     """Those that one program can be made of: each of them is switched on by its number, from 1. The others are alone."""
     made = []
     for one in mutants:
         _, header, scenario, pairs = one
-        text = (ROOT / "src" / header).read_text(encoding="utf-8")
+        text = source(header)
         places = [(header, text.find(old), text.find(old) + len(old)) for old, _ in pairs]
         mine, alone = None, any(switched(text, old, new, 1) is None for old, new in pairs)
         if not alone:
@@ -519,6 +525,8 @@ def main():
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
     assert len({one[0] for one in MUTANTS}) == len(MUTANTS)
+    if gone := [name for name, header, _, pairs in MUTANTS if any(old not in source(header) for old, _ in pairs)]:
+        sys.exit(f"mutants.py: what they change is not there any more: {' '.join(gone)}")
     survivors, at_random = [], 0
     some = chosen(options)
     for group in groups(some):
