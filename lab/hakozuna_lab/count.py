@@ -22,7 +22,7 @@ from hakozuna_lab import LabError, RunError, machine, tables
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.counted import COUNTED, Counted, write_inputs
 from hakozuna_lab.paths import RESULTS
-from hakozuna_lab.programs.program import Job
+from hakozuna_lab.programs.program import Job, served_env
 
 TIMEOUT = 600.0  # seconds; the longest takes one
 
@@ -46,7 +46,7 @@ def count(counted: Counted, contender: Contender, folder: Path) -> int:
     files, log = folder / "callgrind", folder / "output"
     files.mkdir()
     command = counted.command()
-    env = {**Job(contender, "once", folder).env, **command.env}
+    env = {**served_env(Job(contender, "once", folder)), **command.env}
     tool = ["valgrind", "--tool=callgrind", "--trace-children=yes", f"--callgrind-out-file={files}/%p"]
     with Path(command.stdin).open("rb") as stdin, log.open("wb") as output:
         try:
@@ -97,6 +97,8 @@ def main(words: Sequence[str], contenders: Sequence[Contender], out: Path | None
         raise LabError("valgrind is missing (Debian's package valgrind)")
     costs: dict[str, dict[str, Cost | str]] = {}
     chosen = choose(words)
+    path = out or RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-count.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
     for one in chosen:
         for contender in contenders:
             cost: Cost | str
@@ -107,7 +109,10 @@ def main(words: Sequence[str], contenders: Sequence[Contender], out: Path | None
             costs.setdefault(one.name, {})[contender.name] = cost
             said = cost if isinstance(cost, str) else f"{cost.instructions / 1e6:.1f} M, {cost.peak_kib / 1024:.1f} MiB"
             print(f"{one.name} {contender.name}: {said}", file=sys.stderr, flush=True)
-    show(costs, chosen, contenders, out, command)
+        # After each program, so that what ends the next one does not cost those before it.
+        path.write_text(document(costs, chosen, contenders, command), encoding="utf-8")
+    show(costs, contenders)
+    print(f"hz: {path}", file=sys.stderr)
 
 
 def ratios(costs: Costs, first: str, other: str) -> list[float]:
@@ -156,14 +161,14 @@ def summary(costs: Costs, contenders: Sequence[Contender]) -> list[list[str]]:
     return [["mean", "", *means], ["least", "", *worst]]
 
 
-def show(
-    costs: Costs, chosen: Sequence[Counted], contenders: Sequence[Contender], out: Path | None, command: str
-) -> None:
-    path = out or RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-count.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def rows(costs: Costs, contenders: Sequence[Contender]) -> list[list[str]]:
+    first = contenders[0].name
+    return [*(fields(name, row, first) for name, row in costs.items()), *summary(costs, contenders)]
+
+
+def document(costs: Costs, chosen: Sequence[Counted], contenders: Sequence[Contender], command: str) -> str:
     commit, changed = machine.commit()
     first = contenders[0].name
-    body = [*(fields(name, row, first) for name, row in costs.items()), *summary(costs, contenders)]
     allocators = [f"{one.name} {one.version}".strip() for one in contenders]
     conditions = (
         f"command: `{command}`\n\ncommit: {commit}{' with local changes' if changed else ''}; allocators: "
@@ -171,11 +176,13 @@ def show(
         f"Instructions of a whole run by callgrind, and the peak of one without it. Of others, by those of {first}: "
         f"above 1 it needs more than {first}; in brackets the peak, likewise. Not in it: cycles, and the kernel's work."
     )
-    path.write_text(f"{conditions}\n\n{tables.markdown_table(headings(contenders), body)}\n", encoding="utf-8")
+    return f"{conditions}\n\n{tables.markdown_table(headings(contenders), rows(costs, contenders))}\n"
+
+
+def show(costs: Costs, contenders: Sequence[Contender]) -> None:
     table = Table(box=None, padding=(0, 1, 0, 0))
     for number, heading in enumerate(headings(contenders)):
         table.add_column(heading, justify="left" if number == 0 else "right")
-    for line in body:
+    for line in rows(costs, contenders):
         table.add_row(*line)
     Console(width=None if sys.stdout.isatty() else tables.WIDE_COLUMNS).print(table)
-    print(f"hz: {path}", file=sys.stderr)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hakozuna_lab.programs.program import Job, Program, Record, find, first_line, measure_to_end
+from hakozuna_lab.programs.program import Job, Program, Record, find, first_line, measure_to_end, served_env
 
 HERE = Path(__file__).parent
 WORDS = 30_000
@@ -69,7 +69,7 @@ class Counted:
         write_inputs(job.workdir)
         command = self.command()
         with Path(command.stdin).open("rb") as stdin:
-            return measure_to_end(job, command.words, 1, env=command.env, stdin=stdin)
+            return measure_to_end(job, command.words, 1, env={**served_env(job), **command.env}, stdin=stdin)
 
 
 def version(name: str) -> str:

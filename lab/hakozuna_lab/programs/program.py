@@ -84,6 +84,20 @@ def client_env() -> dict[str, str]:
     return {**Contender("client", None).environment(), "LC_ALL": "C", "TZ": "UTC"}
 
 
+def served_env(job: Job) -> dict[str, str]:
+    """For a program that a distribution links with an allocator of its choice (Debian: redis-server with jemalloc,
+    swipl with tcmalloc), so that the C library, too, serves it only when it is preloaded."""
+    env = job.env
+    if job.contender.library is None:
+        env["LD_PRELOAD"] = c_library()
+    return env
+
+
+def c_library() -> str:
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    return next(line.split()[-1] for line in lines if "/libc.so" in line)
+
+
 def run_client(command: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> str:
     """What a load tool, or another helper of a run, writes; an error when it fails."""
     try:

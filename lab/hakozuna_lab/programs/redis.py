@@ -7,10 +7,9 @@ import csv
 import functools
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 from hakozuna_lab import RunError
-from hakozuna_lab.programs.program import Job, Program, Record, find, first_line, run_client
+from hakozuna_lab.programs.program import Job, Program, Record, find, first_line, run_client, served_env
 from hakozuna_lab.programs.server import Load, Server, connects, serve
 
 SOCKET = "redis.sock"  # relative to the work folder: a socket's path must be short
@@ -71,25 +70,11 @@ def memtier(job: Job) -> Load:
 
 def server(job: Job) -> Server:
     command = [find("redis-server"), "--port", "0", "--unixsocket", SOCKET, "--save", "", "--daemonize", "no"]
-    return Server(command, lambda: connects(job.workdir / SOCKET), environment(job))
+    return Server(command, lambda: connects(job.workdir / SOCKET), served_env(job))
 
 
 def work(put_load: Callable[[Job], Load], job: Job) -> Record:
     return serve(job, server(job), lambda: put_load(job))
-
-
-def environment(job: Job) -> dict[str, str]:
-    """Distributions link redis-server with an allocator of their choice (Debian: jemalloc), so that the C library, too,
-    serves it only when it is preloaded."""
-    env = job.env
-    if job.contender.library is None:
-        env["LD_PRELOAD"] = c_library()
-    return env
-
-
-def c_library() -> str:
-    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-    return next(line.split()[-1] for line in lines if "/libc.so" in line)
 
 
 def version() -> str:
