@@ -172,7 +172,7 @@ def document(costs: Costs, chosen: Sequence[Counted], contenders: Sequence[Conte
     allocators = [f"{one.name} {one.version}".strip() for one in contenders]
     conditions = (
         f"command: `{command}`\n\ncommit: {commit}{' with local changes' if changed else ''}; allocators: "
-        f"{', '.join(allocators)}; programs: {', '.join(f'{one.name} ({one.program.version()})' for one in chosen)}\n\n"
+        f"{', '.join(allocators)}; programs: {', '.join(f'{one.name} {one.program.version()}' for one in chosen)}\n\n"
         f"Instructions of a whole run by callgrind, and the peak of one without it. Of others, by those of {first}: "
         f"above 1 it needs more than {first}; in brackets the peak, likewise. Not in it: cycles, and the kernel's work."
     )

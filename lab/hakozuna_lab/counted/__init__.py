@@ -6,6 +6,7 @@ would be those of another search."""
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -74,7 +75,9 @@ class Counted:
 
 def version(name: str) -> str:
     options = {"dot": "-V", "lua5.4": "-v", "perl": "-V:version"}
-    return first_line(find(name), options.get(name, "--version"))
+    said = first_line(find(name), options.get(name, "--version")).replace(find(name), "")
+    number = re.search(r"\d+(\.\d+)+|\d{4,}", said)
+    return number[0] if number else said
 
 
 def r_home() -> str:
