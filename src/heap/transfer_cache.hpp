@@ -216,12 +216,16 @@ struct TransferCache {
     Scratch scratch;
     unsigned room = kMost;
     const unsigned at = S::global.trim_cursor.fetch_add(kLooks, std::memory_order_relaxed);
+    const auto look = [&](unsigned owner, Bin bin) {
+      if (bin != 0 && Exchange::waits(S::shelves.exchange, owner, bin))
+        room = trim_list(t, scratch, owner, bin, room);
+    };
     for (unsigned i = 0; Retain::must_go(S::global.retain, t.retain) && i < kBins && room != 0; ++i)
-      room = trim_list(t, scratch, t.owner, (at + i) % kBins, room);
+      look(t.owner, (at + i) % kBins);
     const unsigned all = lists();
     for (unsigned i = 0; i < (all < kLooks ? all : kLooks) && room != 0; ++i) {
       const unsigned list = (at + i) % all;
-      room = trim_list(t, scratch, list / kBins, list % kBins, room);
+      look(list / kBins, list % kBins);
     }
     return kMost - room;
   }
@@ -270,7 +274,6 @@ struct TransferCache {
 
   // What is left of `room` slots.
   static unsigned trim_list(Thread& t, Scratch& scratch, unsigned owner, Bin bin, unsigned room) {
-    if (bin == 0) return room;
     unsigned gone = 0;
     for (unsigned n = 1; n != 0 && gone < kBatch / 2; gone += n)
       n = put_back_some(t, scratch, owner, bin, kBatch);
