@@ -4,7 +4,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -78,14 +78,6 @@ def main(request: Request, arguments: Sequence[str]) -> None:
     command = shlex.join(["hz", "bench", *arguments])
     results = begin(name, contenders, selection, runner, command, request.out)
     measure_all(results, contenders, runner)
-
-
-def count(request: Request, words: Sequence[str], arguments: Sequence[str]) -> None:
-    """Instructions instead of times; without --peers the newest of each allocator."""
-    from hakozuna_lab import count as command
-
-    contenders = find_contenders(replace(request, peers=request.peers or ["newest"]))
-    command.main(words, contenders, request.out, shlex.join(["hz", "bench", *arguments]))
 
 
 def go_on(path: Path | None) -> None:

@@ -105,8 +105,10 @@ def bench(
     if count:
         if odd := given - {"count", "lanes", "lines", "peers", "peer", "env", "out"}:
             raise LabError(f"--count has no use for --{min(odd).replace('_', '-')}: each program runs once, as it is")
-        command.count(command.Request(Wish(), words(lines), words(peers), peer or [], env or [], out=out), lanes or [],
-                      sys.argv[2:])  # fmt: skip
+        from hakozuna_lab import count as counting
+
+        wanted = command.Request(Wish(), words(lines), words(peers), peer or [], env or [], out=out)
+        counting.main(wanted, lanes or [], sys.argv[2:])
         return
     wish = Wish(
         words=tuple(lanes or ()),

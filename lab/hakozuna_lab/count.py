@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz bench --count`: the instructions that whole programs take with each allocator, by callgrind, and the peak of
-their memory without it. What times on a shared machine cannot show is exact here: a second count differs by some
-thousandths. Cycles are not counted, nor is the kernel's work: an allocator that maps more looks better than it is, so
-the peak stands beside it."""
+"""`hz bench --count`: counts the instructions of whole programs with each allocator, by callgrind, and reads their peak
+without it. A second count differs by some thousandths, where times on a shared machine differ by more than allocators
+do. Neither cycles nor the kernel's work are counted, so an allocator that maps memory more often looks better than it
+is; the peak stands beside it for that. Called by the command line; runs each program eight times per allocator."""
 
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,12 +20,14 @@ from rich.console import Console
 from rich.table import Table
 
 from hakozuna_lab import LabError, RunError, machine, tables
+from hakozuna_lab.bench import Request, find_contenders
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.counted import COUNTED, Counted, write_inputs
 from hakozuna_lab.paths import RESULTS
 from hakozuna_lab.programs.program import Job, served_env
 
-TIMEOUT = 600.0  # seconds; the longest takes one
+TIMEOUT = 600.0  # seconds of one program under callgrind; the longest takes one minute
+PEAK_RUNS = 7
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,41 @@ class Cost:
     peak_kib: int
 
 
-def measure(counted: Counted, contender: Contender) -> Cost:
-    """LabError where another malloc served the program than `contender`, RunError where the program failed."""
+def measure(counted: Counted, contenders: Sequence[Contender]) -> dict[str, Cost | str]:
+    """Returns each contender's cost, or why it failed. The runs for the peak are interleaved; the peak is their median.
+    Errors: LabError if another malloc served the program than the contender's."""
+    peaks: dict[str, list[int]] = {contender.name: [] for contender in contenders}
+    failures: dict[str, str] = {}
+    for number in range(PEAK_RUNS):
+        for contender in (*contenders[number % len(contenders) :], *contenders[: number % len(contenders)]):
+            if contender.name not in failures:
+                try:
+                    peaks[contender.name].append(peak_kib(counted, contender))
+                except RunError as error:
+                    failures[contender.name] = f"failed: {error}"
+    costs: dict[str, Cost | str] = {}
+    for contender in contenders:
+        try:
+            costs[contender.name] = failures.get(contender.name) or Cost(
+                count(counted, contender), round(statistics.median(peaks[contender.name]))
+            )
+        except RunError as error:
+            costs[contender.name] = f"failed: {error}"
+    return costs
+
+
+def peak_kib(counted: Counted, contender: Contender) -> int:
     with tempfile.TemporaryDirectory(prefix="hz-count-") as name:
-        folder = Path(name)
-        record = counted.program.run(contender, f"{counted.name}/once", folder)
-        return Cost(count(counted, contender, folder), int(record["rss_peak_kib"]))
+        return int(counted.program.run(contender, f"{counted.name}/once", Path(name))["rss_peak_kib"])
 
 
-def count(counted: Counted, contender: Contender, folder: Path) -> int:
+def count(counted: Counted, contender: Contender) -> int:
+    """Returns the instructions of all processes of one run. Errors: RunError if the program fails."""
+    with tempfile.TemporaryDirectory(prefix="hz-count-") as name:
+        return count_in(Path(name), counted, contender)
+
+
+def count_in(folder: Path, counted: Counted, contender: Contender) -> int:
     write_inputs(folder)
     files, log = folder / "callgrind", folder / "output"
     files.mkdir()
@@ -62,7 +91,7 @@ def count(counted: Counted, contender: Contender, folder: Path) -> int:
 
 
 def totals(text: str) -> int:
-    """Of a file of callgrind's, all that one process executed."""
+    """Returns the instructions of one process, from callgrind's file of it."""
     found = re.search(r"^totals: (\d+)$", text, re.MULTILINE)
     if found is None:
         raise LabError("callgrind told no total")
@@ -70,7 +99,7 @@ def totals(text: str) -> int:
 
 
 def choose(words: Sequence[str]) -> list[Counted]:
-    """`programs`, or none named: all that are here. One that is named must be here."""
+    """Returns the named programs, which must be installed; for `programs`, or without names, all that are installed."""
     for word in words:
         if word != "programs" and word not in COUNTED:
             raise LabError(f"there is no program '{word}' to count; there are: {' '.join(COUNTED)}")
@@ -89,34 +118,32 @@ def choose(words: Sequence[str]) -> list[Counted]:
     return chosen
 
 
-Costs = Mapping[str, Mapping[str, Cost | str]]  # by program and contender; a text: why there is none
+Costs = Mapping[str, Mapping[str, Cost | str]]  # by program and contender; a text says why a cost is missing
 
 
-def main(words: Sequence[str], contenders: Sequence[Contender], out: Path | None, command: str) -> None:
+def main(request: Request, words: Sequence[str], arguments: Sequence[str]) -> None:
     if shutil.which("valgrind") is None:
         raise LabError("valgrind is missing (Debian's package valgrind)")
-    costs: dict[str, dict[str, Cost | str]] = {}
     chosen = choose(words)
+    contenders = find_contenders(replace(request, peers=request.peers or ["newest"]))
+    measure_all(chosen, contenders, request.out, shlex.join(["hz", "bench", *arguments]))
+
+
+def measure_all(chosen: Sequence[Counted], contenders: Sequence[Contender], out: Path | None, command: str) -> None:
     path = out or RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-count.md"
     path.parent.mkdir(parents=True, exist_ok=True)
+    costs: dict[str, dict[str, Cost | str]] = {}
     for one in chosen:
-        for contender in contenders:
-            cost: Cost | str
-            try:
-                cost = measure(one, contender)
-            except RunError as error:
-                cost = f"failed: {error}"
-            costs.setdefault(one.name, {})[contender.name] = cost
-            said = cost if isinstance(cost, str) else f"{cost.instructions / 1e6:.1f} M, {cost.peak_kib / 1024:.1f} MiB"
-            print(f"{one.name} {contender.name}: {said}", file=sys.stderr, flush=True)
-        # After each program, so that what ends the next one does not cost those before it.
+        print(f"hz: counting {one.name}…", file=sys.stderr, flush=True)
+        costs[one.name] = measure(one, contenders)
+        # After each program, so that an error in the next one does not lose the earlier rows.
         path.write_text(document(costs, chosen, contenders, command), encoding="utf-8")
     show(costs, contenders)
     print(f"hz: {path}", file=sys.stderr)
 
 
 def ratios(costs: Costs, first: str, other: str) -> list[float]:
-    """Of all programs that both could run, the other's instructions by the first one's."""
+    """Returns, for each program that both ran, the other's instructions divided by the first one's."""
     both = [(row[first], row[other]) for row in costs.values()]
     return [b.instructions / a.instructions for a, b in both if isinstance(a, Cost) and isinstance(b, Cost)]
 
@@ -150,7 +177,7 @@ def fields(name: str, row: Mapping[str, Cost | str], first: str) -> list[str]:
 
 
 def summary(costs: Costs, contenders: Sequence[Contender]) -> list[list[str]]:
-    """Geometric means, and what is worst for the first: the lowest ratios."""
+    """Returns two rows: the geometric mean of each column, and its lowest ratio, which is the worst for the first."""
     first, *others = (one.name for one in contenders)
     columns = [ratios(costs, first, other) for other in others]
     columns.append([best for row in costs.values() if (best := best_of_others(row, first)) is not None])
@@ -173,8 +200,9 @@ def document(costs: Costs, chosen: Sequence[Counted], contenders: Sequence[Conte
     conditions = (
         f"command: `{command}`\n\ncommit: {commit}{' with local changes' if changed else ''}; allocators: "
         f"{', '.join(allocators)}; programs: {', '.join(f'{one.name} {one.program.version()}' for one in chosen)}\n\n"
-        f"Instructions of a whole run by callgrind, and the peak of one without it. Of others, by those of {first}: "
-        f"above 1 it needs more than {first}; in brackets the peak, likewise. Not in it: cycles, and the kernel's work."
+        f"Instructions of one run under callgrind; peaks are medians of {PEAK_RUNS} interleaved runs without it. Other "
+        f"columns: instructions divided by those of {first} (above 1, {first} needs fewer), and in brackets the peaks, "
+        "divided likewise. Cycles and the kernel's work are not counted."
     )
     return f"{conditions}\n\n{tables.markdown_table(headings(contenders), rows(costs, contenders))}\n"
 

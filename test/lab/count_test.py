@@ -24,15 +24,37 @@ CONTENDERS = [Contender(name, None) for name in ("ours", "one", "two")]
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_a_program_is_counted() -> None:
-    counts = [count.measure(COUNTED["perl"], contender) for contender in (OURS, C_LIBRARY)]
-    assert 0.8 < counts[0].instructions / counts[1].instructions < 1.25
-    assert all(one.instructions > 50e6 and one.peak_kib > 1000 for one in counts)
+    counts = [count.count(COUNTED["perl"], contender) for contender in (OURS, C_LIBRARY)]
+    assert 0.8 < counts[0] / counts[1] < 1.25
+    assert min(counts) > 50e6
+
+
+def test_a_cost_has_the_median_of_peaks_and_a_failure_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def peak(_: object, contender: Contender) -> int:
+        order.append(contender.name)
+        if contender.name == "one":
+            raise RunError("no memory")
+        return len(order)
+
+    def counts(_: object, contender: Contender) -> int:
+        if contender.name == "two":
+            raise RunError("ended with -6")
+        return 7
+
+    monkeypatch.setattr(count, "peak_kib", peak)
+    monkeypatch.setattr(count, "count", counts)
+    costs = count.measure(COUNTED["perl"], CONTENDERS)
+    assert costs == {"ours": Cost(7, 8), "one": "failed: no memory", "two": "failed: ended with -6"}
+    assert order[:7] == ["ours", "one", "two", "two", "ours", "two", "ours"]
+    assert len(order) == 2 * count.PEAK_RUNS + 1
 
 
 def test_a_library_that_serves_nothing_is_an_error() -> None:
     libm = next(Path("/lib").glob("*/libm.so.6"))
     with pytest.raises(LabError, match="asked for"):
-        count.measure(COUNTED["perl"], Contender("none", libm))
+        count.peak_kib(COUNTED["perl"], Contender("none", libm))
 
 
 def test_inputs_are_the_same_each_time(tmp_path: Path) -> None:
@@ -105,12 +127,8 @@ def test_those_that_are_not_here_are_left_out_and_told(
 
 
 def test_a_program_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def fails(*_: object) -> Cost:
-        raise RunError("ended with -6")
-
-    monkeypatch.setattr(count, "measure", fails)
-    monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}")
-    count.main(["perl"], CONTENDERS, tmp_path / "out.md", "hz bench --count")
+    monkeypatch.setattr(count, "measure", lambda *_: {one.name: "failed: ended with -6" for one in CONTENDERS})
+    count.measure_all([COUNTED["perl"]], CONTENDERS, tmp_path / "out.md", "hz bench --count")
     assert "| perl | failed: ended with -6 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
 
 
