@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bit for each slot that a granule can hold, in three tables: a class of slots of 1 KiB or more has a word
-// a granule, one of 128 bytes or more eight, and a smaller one 64. So spans of large slots touch 8 bytes a
-// granule, and those of the usual ones 64, not 512. For boxes that keep bitmaps beside the arena. Where a
-// class has its rows is looked up once for many slots; then a word costs a multiplication and two additions.
+// A bit for each slot that a granule can hold. A class has its bits in one of three tables: slots of 1 KiB or
+// more have 8 bytes a granule, those of 128 bytes or more 64, and smaller ones 512. So spans of large slots
+// touch few lines and pages of the tables.
+// Used by: box/pool, box/exchange/pending_bitmap.
+// Cost: of(bin) two compares, once for many slots; then word() a multiplication and two additions.
+// Invariant: a table has bits in a granule's row only while the granule's span has a class of that table.
 #pragma once
 
 #include "base/size_classes.hpp"
@@ -21,7 +23,7 @@ struct SlotBits {
   static_assert(kGranule / size_of_bin(kLastDense + 1) <= 64 * kWide);
   static_assert(kGranule / size_of_bin(kLastWide + 1) <= 64 * kSparse);
 
-  // Of one class, a row per granule.
+  // The table of one class: a row of words for each granule.
   struct Rows {
     Word* first;
     std::size_t words;  // a row
@@ -39,6 +41,7 @@ struct SlotBits {
     return table + granules * kBytesPerGranule;
   }
 
+  // Returns the table of a class.
   HZ_INLINE Rows of(Bin bin) const {
     if (bin > kLastWide) return {sparse, kSparse};
     return bin > kLastDense ? Rows{wide, kWide} : Rows{dense, kDense};

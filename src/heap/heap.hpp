@@ -130,7 +130,7 @@ struct Heap {
   // A larger block is cleared page by page.
   static constexpr std::size_t kMostCleared = kSealed ? kMostTried : kPage - 1;
 
-  // Null is no block yet: there are interpreters that allocate by nothing else.
+  // Null allocates a block. Some interpreters (Lua) allocate by realloc alone.
   HZ_INLINE static void* realloc(void* block, std::size_t size) {
     const std::size_t old_size = slot_bytes(block);
     if (HZ_LIKELY(may_stay(size, old_size))) return block;
@@ -194,9 +194,9 @@ struct Heap {
     return aligned(alignment, size);
   }
 
-  // A frame of its own: what malloc needs of one is not for blocks that stay.
+  // Allocates. A function of its own, so that realloc of a block that stays needs no stack frame.
   HZ_SLOW static void* realloc_null(std::size_t size) { return malloc(size); }
-  // A size of 0 ends a block.
+  // Moves, resizes or, for a size of 0, frees a block.
   HZ_SLOW static void* realloc_slow(void* block, std::size_t size) {
     if (size == 0) return free(block), nullptr;
     const std::size_t slot = slot_bytes(block);

@@ -297,7 +297,9 @@ struct PendingBitmap : MagazineDepot<Line> {
     push(g, owner, entry.bin.load(std::memory_order_relaxed), row);
   }
 
-  // Whether bits are left: there is no room for them, or they are of another class.
+  // Takes bits from word `w` of the table of class `now`, if that is the class that `bin` asks for. Returns
+  // true if bits are left: `out` has no room for them, or they are of another class. A pending slot keeps its
+  // span, so all bits in that table are of class `now`.
   static bool take_word(Global& g, std::uint32_t row, unsigned w, Bin now, Bin bin, SlotArray& out,
                         unsigned want) {
     std::atomic<std::uint64_t>& word = g.bits.of(now).word(row, w);

@@ -306,7 +306,8 @@ struct BasicSpanPool {
     return {row_of(g, address(slot)), slot_index(bin, offset(slot))};
   }
   static unsigned offset(const void* slot) { return static_cast<unsigned>(address(slot) & (kGranule - 1)); }
-  // False: it is set, or nothing was carved there.
+  // Sets the bit of slot `index`, which lies in `word`. Returns false if it is set already, or if nothing was
+  // carved there.
   HZ_INLINE static bool set_bit(std::uint64_t& word, const Span& span, unsigned index) {
     if (index >= span.carved || (word >> index % 64 & 1) != 0) return false;
     word |= std::uint64_t{1} << index % 64;
@@ -378,11 +379,11 @@ struct BasicSpanPool {
     span.listed = span.zeroed = span.claimed = span.in_use = false;
   }
 
-  // Of slots of one class, those of each shelf together, with its lock. A slot that is out holds its span,
-  // which may be on its way to another shelf: so whose it is is asked again under the lock. `home` is told of
-  // each of which the bit was set, `wrong` of those that cannot be out of a span of the class; both may write
-  // to the slots that they have seen. `leave` is called before the lock is unlocked. This pass is half of the
-  // cost of a program that frees all of its blocks: all of them are inlined.
+  // Sets the bits of slots of one class, shelf by shelf. Calls `home` for each slot whose bit it set, `wrong`
+  // for each slot that cannot be allocated from a span of the class, and `leave` before it unlocks a shelf.
+  // `home` and `wrong` may write to the slots visited so far. An allocated slot keeps its span alive, but the
+  // span may move to another shelf meanwhile; so the pass checks the span's place again under the lock.
+  // Cost: a third of what the library costs in a program that frees all of its blocks; so all is inlined.
   HZ_INLINE static void set_bits(Global& g, Bin bin, void** slots, unsigned count, auto home, auto wrong,
                                  auto leave) {
     const std::uintptr_t base = g.base;
