@@ -30,6 +30,8 @@ set(HZ_COMPILE_OPTIONS
   $<$<CXX_COMPILER_ID:Clang>:-Wno-instantiation-after-specialization>  # hz7's (export/line.hpp)
   -falign-functions=64  # or where malloc and free happen to lie decides up to a tenth of the time of small blocks
   -fno-builtin  # or a compiler turns our calloc into a call of calloc
+  # ... and GCC, for all that, a loop under a lock into one of memset, which the program may wrap (base/bytes.hpp).
+  $<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>
   -fasynchronous-unwind-tables  # operator new throws through our frames, profilers unwind them
   -fcf-protection=none -fno-stack-protector
   -fno-lto  # symbols made weak in assembly, and an archive linked from objects, need machine code; parents may ask for it

@@ -18,14 +18,14 @@ struct FreeSlot {
   std::uint64_t mark;
 };
 
-// A private list with its end and its length; last->next is meaningless.
+// A private list with its end and its length; last->next is meaningless. Empty: all of it zero.
 struct Chain {
-  FreeSlot* first = nullptr;
-  FreeSlot* last = nullptr;
-  unsigned count = 0;
+  FreeSlot* first;
+  FreeSlot* last;
+  unsigned count;
 
   static Chain of(void* slot) {
-    Chain chain;
+    Chain chain = {};
     chain.push(slot);
     return chain;
   }
@@ -93,7 +93,7 @@ class SharedList {
 
   // At least one slot unless the list is empty, and no batch more than it takes to have `want`.
   Chain take(unsigned want, std::size_t slot_bytes) {
-    Chain taken;
+    Chain taken = {};
     if (empty()) return taken;
     // Acquire: pairs with push. The whole list is ours alone from here on.
     FreeSlot* rest = head_.exchange(nullptr, std::memory_order_acquire);

@@ -5,6 +5,8 @@
 // often, so slots are copied once, from where they lay to where they will lie, and no stack has to hold them.
 #pragma once
 
+#include "base/bytes.hpp"
+
 namespace hz {
 
 struct SlotArray {
@@ -20,7 +22,7 @@ struct SlotArray {
   void draw(unsigned want, void* const* from, unsigned& left) {
     const unsigned n = want - count < left ? want - count : left;
     left -= n;
-    __builtin_memcpy(slots + count, from + left, n * sizeof(void*));
+    copy_bytes(slots + count, from + left, n * sizeof(void*));
     count += n;
   }
 
@@ -28,7 +30,7 @@ struct SlotArray {
   unsigned take(void** out, unsigned n) {
     const unsigned taken = n < count ? n : count;
     count -= taken;
-    __builtin_memcpy(out, slots + count, taken * sizeof(void*));
+    copy_bytes(out, slots + count, taken * sizeof(void*));
     return taken;
   }
 };

@@ -5,6 +5,7 @@
 // by the boundary and by all who take a lock around it; costs a load and a compare a crossing.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "box/guard/report.hpp"
 #include "heap/state.hpp"
 
@@ -48,7 +49,7 @@ struct Faults {
     typename S::Local& mine = S::tls();
     std::uint64_t notes[S::kMostNoted];
     const unsigned count = mine.noted;
-    __builtin_memcpy(notes, mine.notes, sizeof notes);
+    copy_bytes(notes, mine.notes, sizeof notes);
     mine.noted = 0;
     for (unsigned i = 0; i < count; ++i) {
       const auto fault = static_cast<Fault>(notes[i] >> kFaultShift);

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.hpp"
 #include "base/plain_word.hpp"
 #include "heap/state.hpp"
 
@@ -154,7 +155,7 @@ struct Fences {
   // one that they may have been written over.
   static void bequeath(const void* block, void* to) {
     const std::size_t bytes = Line::Guard::run_bytes(block);
-    __builtin_memset(pointer(address(to) + bytes), 0, align_up(bytes, os::page_bytes()) - bytes);
+    clear_bytes(pointer(address(to) + bytes), align_up(bytes, os::page_bytes()) - bytes);
     Line::Guard::seal_run(to, Line::Guard::run_bytes(to), Line::Guard::has_fence_below(to));
     release(address(block));
   }
@@ -237,7 +238,7 @@ struct Fences {
   }
   static bool forbid_bytes(std::uintptr_t at, std::size_t bytes, std::size_t used) {
     if (os::forbid(pointer(at), bytes)) return true;
-    if (!os::purge(pointer(at), bytes)) __builtin_memset(pointer(at), 0, used);
+    if (!os::purge(pointer(at), bytes)) clear_bytes(pointer(at), used);
     return false;
   }
 

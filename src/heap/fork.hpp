@@ -214,7 +214,7 @@ struct Forks {
   // its way to its span, and in its bin still.
   static void recover(Thread& t) {
     T::forget_cache(t);
-    t.exchange = {};
+    ::new (static_cast<void*>(&t.exchange)) typename Line::Exchange::PerThread{};
     Line::Exchange::join(t.exchange, S::shelves.exchange);
     t.revoked.set(true);
   }

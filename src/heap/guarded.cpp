@@ -3,6 +3,7 @@
 // The places of blocks on guarded pages, and what is told of them: see guarded.hpp.
 #include "heap/guarded.hpp"
 
+#include "base/bytes.hpp"
 #include "base/compiler.hpp"
 #include "base/plain_word.hpp"
 #include "base/units.hpp"
@@ -250,7 +251,7 @@ void* GuardedPool::take(Bin bin, std::size_t size, std::size_t alignment) {
   place->bin.set(static_cast<std::uint32_t>(bin));
   place->allocated.depth = place->freed.depth = 0;
   // Where a report is not fatal, the program may have written to the page after the last free.
-  __builtin_memset(pointer(block), 0, size);
+  clear_bytes(pointer(block), size);
   fill(*place);
   // Release: pairs with those who look without a lock.
   place->use.store(Use::kLive, std::memory_order_release);
@@ -307,8 +308,7 @@ GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
   found.at = overwritten(place);
   if (found.at != 0) found.fault = Fault::kOutOfBounds;
   // Else what comes late is not seen; the next block there has nothing of this one all the same.
-  if (!os::forbid(pointer(page_of(place)), state.page))
-    __builtin_memset(pointer(page_of(place)), 0, state.page);
+  if (!os::forbid(pointer(page_of(place)), state.page)) clear_bytes(pointer(page_of(place)), state.page);
   const Hold hold(lock);
   ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(&place - places);
   return found;

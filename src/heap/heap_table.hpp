@@ -12,6 +12,7 @@
 // Row 0 is of blocks whose heap was deleted, and outlived it.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "base/plain_word.hpp"
 #include "base/size_classes.hpp"
 #include "heap/of_line.hpp"
@@ -245,7 +246,7 @@ class HeapTable {
       row.biased.store(nullptr, std::memory_order_relaxed);
       row.inside.set(false);
       if (!(locked || entered) || row.first == nullptr) continue;
-      __builtin_memset(row.first->free_of, 0, sizeof row.first->free_of);
+      clear_bytes(row.first->free_of, sizeof row.first->free_of);
       row.open = row.first;
     }
   }

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/bytes.hpp"
 #include "heap/fork.hpp"
 #include "heap/huge.hpp"
 #include "heap/of_line.hpp"
@@ -339,7 +340,7 @@ struct Heaps {
     bool zeroed = false;
     void* const granule = Heap<Line>::huge(kGranule, 1, zeroed);
     if (granule == nullptr) return nullptr;
-    if (!zeroed) std::memset(granule, 0, notes);
+    if (!zeroed) clear_bytes(granule, notes);
     auto* const chunk = static_cast<HeapChunk*>(granule);
     chunk->holder.set(number);
     chunk->used = static_cast<std::uint32_t>(align_up(notes, kMinAlign));

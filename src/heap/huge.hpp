@@ -6,6 +6,7 @@
 // none. Called from the slow paths of heap.hpp with the thread's lock held.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "base/zeroes.hpp"
 #include "box/guard/report.hpp"
 #include "heap/fences.hpp"
@@ -251,12 +252,12 @@ struct Huge {
     // some, bytes are: those pages and the old ones would have to be faulted in again.
     const bool by_bytes = !zeroed;
     if (by_bytes) {
-      __builtin_memcpy(to, block, kept);
+      copy_bytes(to, block, kept);
     } else if (!move_pieces(block, to, kept, move) && !gathered(block, to, kept, move)) {
       abandon(t, to, move.done);
       to = allocate(t, size, 1, zeroed);
       if (to == nullptr || !opened(t, block, old_bytes, to, kept)) return nullptr;
-      __builtin_memcpy(to, block, kept);
+      copy_bytes(to, block, kept);
     }
     Source::join(S::global.source, address(to), address(block));
     end_sample(t, block, old_bytes);
@@ -298,7 +299,7 @@ struct Huge {
       const std::size_t piece = Source::piece(S::global.source, address(from), move.done);
       const std::size_t length = piece < rest ? piece : rest;
       if (length < kLeastMove) {
-        __builtin_memcpy(at(to, move.done), at(from, move.done), length);
+        copy_bytes(at(to, move.done), at(from, move.done), length);
         move.copied = true;
       } else {
         Source::note_mapping_boundary(S::global.source, address(to) + move.done);
@@ -342,7 +343,7 @@ struct Huge {
            (!Fence::kStand || os::commit(granule, kGranule));
   }
   static void carry(const void* from, void* to) {
-    if (!is_zero(from)) __builtin_memcpy(to, from, kGranule);
+    if (!is_zero(from)) copy_bytes(to, from, kGranule);
   }
   static bool is_zero(const void* granule) {
     return Zeroes::are_words(address(granule), address(granule) + kGranule);

@@ -4,6 +4,7 @@
 // and by who sets them later.
 #include "heap/options.hpp"
 
+#include "base/bytes.hpp"
 #include "base/text.hpp"
 #include "os/message.hpp"
 
@@ -100,7 +101,7 @@ bool set_retain_floor(Options& o, std::string_view value) {
 
 bool set_preset(Options& o, std::string_view value) {
   if (value.empty() || value.size() >= sizeof o.preset) return false;
-  __builtin_memcpy(o.preset, value.data(), value.size());
+  copy_bytes(o.preset, value.data(), value.size());
   o.preset[value.size()] = 0;
   return true;
 }

@@ -23,6 +23,7 @@
 // thread learns of it in its next crossing.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "heap/boundary.hpp"
 #include "heap/huge.hpp"
 
@@ -158,7 +159,7 @@ struct Quotas {
     if constexpr (Front::kInBand) {
       into = from;
     } else {
-      __builtin_memcpy(into.slots, from.slots, from.count * sizeof(void*));
+      copy_bytes(into.slots, from.slots, from.count * sizeof(void*));
       into.count = from.count;
     }
     Front::drained(t.front, bin, from.count);

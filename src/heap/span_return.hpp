@@ -172,7 +172,7 @@ struct SpanReturn {
   }
 
   HZ_COLD static void drop_corrupted(Thread& t, Bin bin, Chain& chain) {
-    Chain kept;
+    Chain kept = {};
     FreeSlot* slot = chain.first;
     for (unsigned i = 0; i < chain.count; ++i) {
       FreeSlot* next = slot->next;

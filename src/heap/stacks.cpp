@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/bytes.hpp"
 #include "base/compiler.hpp"
 #include "base/units.hpp"
 #include "os/os.hpp"
@@ -55,7 +56,7 @@ unsigned Stacks::walk(void** out, unsigned room, const void* caller, bool& walki
   if (count == 0) return caller == nullptr ? 0 : (out[0] = const_cast<void*>(caller), 1);
   const unsigned first = first_of_program(frames, count, caller);
   const unsigned depth = count - first < room ? count - first : room;
-  __builtin_memcpy(out, frames + first, depth * sizeof *out);
+  copy_bytes(out, frames + first, depth * sizeof *out);
   return depth;
 }
 

@@ -4,6 +4,7 @@
 // library's hook at a thread's exit.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "heap/reclaim.hpp"
 #include "heap/start.hpp"
 
@@ -116,7 +117,8 @@ struct Threads {
  private:
   static void forget(typename Line::Front::PerThread& front, typename Line::Front::Store& store) {
     ::new (static_cast<void*>(&front)) typename Line::Front::PerThread;
-    Line::Front::join(front, *::new (static_cast<void*>(&store)) typename Line::Front::Store{});
+    clear_bytes(&store, sizeof store);
+    Line::Front::join(front, store);
   }
 
   // A thread whose end nobody would tell us of, because there is no thread-specific key or no memory for its

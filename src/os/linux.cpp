@@ -10,6 +10,7 @@
 
 #include <atomic>
 
+#include "base/bytes.hpp"
 #include "base/compiler.hpp"
 #include "base/units.hpp"
 #include "os/calls.hpp"
@@ -195,7 +196,7 @@ void system_random(void* out, std::size_t bytes) {
   std::uint64_t word = 0;
   const auto* seed = static_cast<const unsigned char*>(pointer(auxiliary_value(AT_RANDOM)));
   if (seed != nullptr)
-    memcpy(&word, seed + 8, sizeof word);  // the first half is the C library's stack canary
+    copy_bytes(&word, seed + 8, sizeof word);  // the first half is the C library's stack canary
   for (auto* to = static_cast<unsigned char*>(out); bytes != 0; --bytes) {
     struct timespec now = {};
     call::clock_gettime(CLOCK_MONOTONIC, &now);

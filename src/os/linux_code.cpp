@@ -8,6 +8,7 @@
 #include <link.h>
 #include <sys/auxv.h>
 
+#include "base/bytes.hpp"
 #include "base/units.hpp"
 #include "os/calls.hpp"
 #include "os/os.hpp"
@@ -73,7 +74,7 @@ const char* CodeMappings::next(std::size_t& length) {
     }
     // The rest of a line that is not whole comes to the front; one without an end is none.
     filled_ -= at_;
-    __builtin_memmove(text_, text_ + at_, filled_);
+    copy_bytes(text_, text_ + at_, filled_);
     at_ = 0;
     const long n = file_ < 0 || filled_ == kRoom ? 0 : call::read(file_, text_ + filled_, kRoom - filled_);
     if (n == -EINTR) continue;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/bytes.hpp"
 #include "os/calls.hpp"
 #include "os/linux_file.hpp"
 #include "os/message.hpp"
@@ -83,7 +84,7 @@ long bind_control(long file) {
     name.sun_family = AF_UNIX;
     BasicMessage<48> text;
     text.text("hakozuna.").decimal(process_id()).text(".").decimal(random + attempt);
-    memcpy(name.sun_path + 1, text.data(), text.size());
+    copy_bytes(name.sun_path + 1, text.data(), text.size());
     const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
     error = call::bind(file, reinterpret_cast<const sockaddr*>(&name), bytes);
     if (error != -EADDRINUSE) break;

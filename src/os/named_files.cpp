@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/bytes.hpp"
 #include "os/message.hpp"
 #include "os/os.hpp"
 
@@ -54,11 +55,11 @@ const char* fresh_of(File file, const char* path) {
   Path& fresh = file == File::kProfile ? fresh_profile_path : fresh_heap_profile_path;
   const std::size_t length = strlen(path);
   if (length == 0 || length > kLongestFolder + kLongestPath) return nullptr;
-  memcpy(fresh.text, path, length);
+  copy_bytes(fresh.text, path, length);
   // With the time: processes of two containers may have one number and one folder.
   BasicMessage<kLongestName> name;
   name.text(".").decimal(process_id()).text(".").decimal(microseconds()).text(".new");
-  memcpy(fresh.text + length, name.data(), name.size());
+  copy_bytes(fresh.text + length, name.data(), name.size());
   fresh.text[length + name.size()] = 0;
   return fresh.text;
 }
@@ -82,7 +83,7 @@ bool keep_path(File file, const char* path, std::size_t length) {
     folder = strlen(text);
     text[folder++] = '/';
   }
-  memcpy(text + folder, path, length);
+  copy_bytes(text + folder, path, length);
   text[folder + length] = 0;
   return true;
 }

@@ -10,6 +10,7 @@
 
 #include <atomic>
 
+#include "base/bytes.hpp"
 #include "base/compiler.hpp"
 #include "os/calls.hpp"
 #include "os/named_files.hpp"
@@ -55,11 +56,11 @@ HZ_SLOW long open_without_waiting(const char* path, int flags) {
     // The kernel has read the path before it writes, so both may lie here.
     char* const text = target + folder;
     const std::size_t room = sizeof target - folder;
-    if (path != target) memcpy(target, path, folder);
+    if (path != target) copy_bytes(target, path, folder);
     const long length = call::readlink(path, text, room);
     if (length <= 0 || static_cast<std::size_t>(length) >= room) return -1;
     text[length] = 0;
-    if (is_absolute(text)) memmove(target, text, static_cast<std::size_t>(length) + 1);
+    if (is_absolute(text)) copy_bytes(target, text, static_cast<std::size_t>(length) + 1);
     path = target;
   }
 }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "base/bytes.hpp"
 #include "base/compiler.hpp"
 #include "os/os.hpp"
 
@@ -81,7 +82,7 @@ void random_bytes(void* out, std::size_t bytes) {
     Row block[4];
     compute_block(number++, 0, block);
     n = bytes < kBlock ? bytes : kBlock;
-    memcpy(to, block, n);
+    copy_bytes(to, block, n);
   }
 }
 

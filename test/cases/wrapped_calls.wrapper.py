@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """wrapped_calls.wrapper.py OUTPUT LIBRARY...: writes the C source of a library that wraps each function which one of
 these libraries imports from the C library. A wrapper keeps the arguments, allocates, and jumps to the next function of
-that name. x86-64 only. memset, memcpy and memmove are not wrapped: the heap calls them with its locks held, so their
-wrappers must not allocate."""
+that name. x86-64 only."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-ANYWHERE = re.compile(r"^mem(set|cpy|move)$")
 
 SOURCE = r"""
 #define _GNU_SOURCE
@@ -73,7 +70,7 @@ def main(output: str, *libraries: str) -> int:
     if c_library is None:
         return 1
     functions = {words[-1].split("@")[0] for words in symbols(c_library[1], "--defined-only") if words[1] in "TWi"}
-    names = sorted(name for name in wanted & functions if not ANYWHERE.match(name) and name != "dlsym")
+    names = sorted(name for name in wanted & functions if name != "dlsym")
     wrappers = [
         f'    ".globl {name}\\n.type {name}, @function\\n{name}:\\n  mov ${number}, %r11d\\n  jmp wrapper\\n"'
         for number, name in enumerate(names)

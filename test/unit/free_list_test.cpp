@@ -12,7 +12,7 @@ namespace {
 
 TEST(Chain, PushesInFront) {
   Slots slots(3);
-  hz::Chain chain;
+  hz::Chain chain = {};
   EXPECT_EQ(0u, chain.count);
   EXPECT_EQ(nullptr, chain.first);
   chain.push(slots[0]);

@@ -57,7 +57,7 @@ TEST(LinkedBins, TheInvariantHolds) {
         }
         break;
       case 3: {
-        hz::Chain chain;
+        hz::Chain chain = {};
         for (unsigned i = 0; i < n && !outside.empty(); ++i) {
           chain.push(static_cast<hz::FreeSlot*>(outside.back()));
           outside.pop_back();

@@ -52,7 +52,7 @@ void ExpectPassedExactlyOnce(std::size_t slot_bytes, Give give, Take take) {
       for (void* slot : taken) {
         if (held[slots.IndexOf(slot)].exchange(true)) failed = true;
       }
-      hz::Chain again;
+      hz::Chain again = {};
       for (void* slot : taken) {
         const std::size_t i = slots.IndexOf(slot);
         if (--rounds_left[i] != 0) {

@@ -18,7 +18,7 @@ template <class Bundle>
 struct Parcel {
   unsigned owner = 0;
   Bin bin = 0;
-  Bundle slots;
+  Bundle slots = {};
 };
 
 // Of what was deferred for an owner and waits for no bin: at most so many slots of a class.

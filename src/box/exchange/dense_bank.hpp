@@ -5,6 +5,9 @@
 // by threads beyond that number. Deferring costs a link, a head and a count.
 #pragma once
 
+#include <type_traits>
+
+#include "base/bytes.hpp"
 #include "base/free_list.hpp"
 #include "base/plain_word.hpp"
 #include "box/exchange/contract.hpp"
@@ -18,6 +21,16 @@ struct DenseBank {
   static constexpr unsigned kParcelSlots = Line::kParcelSlots;
 
   struct PerThread {
+    // No initialisers: compilers make a call of memset of so many (base/bytes.hpp).
+    constexpr PerThread() {
+      if (std::is_constant_evaluated()) {
+        for (auto& owner : bank)
+          for (Chain& chain : owner) chain = {};
+      } else {
+        clear_bytes(bank, sizeof bank);
+      }
+    }
+
     Chain bank[kOwners][kBins];
     OwnerWord<std::size_t> bytes;
     unsigned full_owner = 0;

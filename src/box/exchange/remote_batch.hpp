@@ -6,6 +6,7 @@
 // is written into the slots; deferring costs three stores and two compares.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
 #include "box/exchange/magazine_depot.hpp"
@@ -100,7 +101,7 @@ struct RemoteBatch : MagazineDepot<Line> {
       }
       thread_.count = 0;
       thread_.bytes.set(0);
-      __builtin_memset(thread_.of_bin, 0, sizeof thread_.of_bin);
+      clear_bytes(thread_.of_bin, sizeof thread_.of_bin);
       return false;
     }
 

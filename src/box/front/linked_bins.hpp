@@ -79,7 +79,7 @@ struct LinkedBins {
   }
 
   static Chain drain(PerThread& t, Bin bin, unsigned n) {
-    Chain chain;
+    Chain chain = {};
     FreeSlot* head = t.heads[bin].peek();
     if (n == 0 || head == nullptr) return chain;
     chain = {head, head, 1};

@@ -19,6 +19,7 @@
 // Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "base/plain_word.hpp"
 #include "base/slot_array.hpp"
 #include "box/front/contract.hpp"
@@ -163,7 +164,7 @@ struct MagazineBins {
     } else {
       void** const first = base(t, bin);
       const unsigned left = length(t, bin) - n;
-      __builtin_memmove(first, first + n, left * sizeof(void*));
+      copy_bytes(first, first + n, left * sizeof(void*));
       t.tops[bin].set(first + left);
       t.room[bin].add(static_cast<std::int32_t>(n));
     }
@@ -322,7 +323,7 @@ struct MagazineBins {
     const unsigned count = length(t, bin);
     void** const from = base(t, bin);
     t.loaded[bin].set(to);
-    __builtin_memcpy(base(t, bin), from, count * sizeof(void*));
+    copy_bytes(base(t, bin), from, count * sizeof(void*));
     std::atomic_signal_fence(std::memory_order_release);  // as in put
     t.tops[bin].set(base(t, bin) + count);
   }

@@ -32,6 +32,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/bytes.hpp"
 #include "base/lanes.hpp"
 #include "base/slot_bytes.hpp"
 #include "base/zeroes.hpp"
@@ -113,7 +114,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     const std::uintptr_t end = end_of(slot, bin);
     std::uintptr_t to = reach(slot, end, before);
     if (address(slot) + size > to) to = address(slot) + size;
-    std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);
+    std::memset(pointer(address(slot) + kept), 0, to - address(slot) - kept);  // no lock is held
     // No lanes, which would write bytes of the block, too: another thread may do so meanwhile.
     const std::size_t between = end - address(slot) - size;
     write_fence(address(slot) + size, between < kFence ? between : kFence);
@@ -167,7 +168,7 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
 
   // Before the first of its slots is handed out: each gets its seal, and all that was there is gone.
   static void prepare(std::uintptr_t span, Bin bin, bool zeroed) {
-    if (!zeroed) std::memset(pointer(span), 0, kGranule);
+    if (!zeroed) clear_bytes(pointer(span), kGranule);
     for (unsigned i = 0; i < bin_slots(bin); ++i) {
       const std::uintptr_t end = span + (i + 1) * bin_size(bin) - kSealBytes;
       store_seal(end, key_of(end));
@@ -215,12 +216,12 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);  // as in make_live()
     const std::size_t gained = size < with_fence ? size : with_fence;
-    std::memset(pointer(address(block) + before), 0, gained - before);
+    clear_bytes(pointer(address(block) + before), gained - before);
   }
   // The same of a block that becomes smaller and keeps its place.
   static void seal_run_again(void* block, std::size_t size) {
     const std::size_t with_fence = align_up(run_bytes(block), os::page_bytes());
-    std::memset(pointer(address(block) + size), 0, with_fence - size);
+    clear_bytes(pointer(address(block) + size), with_fence - size);
     seal_run(block, size, has_fence_below(block));
   }
   static bool is_run_sealed(const void* block) {

@@ -17,7 +17,7 @@ void push_and_take(Execution& e, std::size_t slot_bytes) {
   Slot* const slots = static_cast<Slot*>(e.room(4 * sizeof(Slot), 64));
   for (unsigned i = 0; i < 4; ++i) starts_outside(slots + i);
   const auto push = [&list, slot_bytes](Slot* first, unsigned n) {
-    hz::Chain chain;
+    hz::Chain chain = {};
     for (unsigned i = 0; i < n; ++i) {
       chain.push(first + i);
       given(first + i);

@@ -93,7 +93,7 @@ struct Lives {
     Threads::Entered here;
     S::Thread& t = here.thread();
     if (void* const slot = Front::pop(t.front, kBin)) return taken(slot);
-    hz::Chain chain;
+    hz::Chain chain = {};
     Transfer::take(t, t.owner, kBin, 1, chain);
     if (chain.count == 0) Transfer::steal(t, kBin, 1, true, chain);
     SpanReturn::put_back(t, kBin, chain);
