@@ -430,7 +430,8 @@ def _in_front(reader: _Reader, state: tuple[int, bytes]) -> dict[int, int]:
         limit = capacities[number]
         if magazines:
             limit = min(limit, slots if magazines[number] else few)
-        count = max(limit - rooms[number], 0) if limit > 0 else 0
+        # A list of slots may bring more than there was room for, also to a bin that has none.
+        count = max(limit - rooms[number], 0) if limit > 0 or not magazines else 0
         count += spares[number] if spares else 0
         count += waiting.get(number, 0)
         if count:
