@@ -45,7 +45,8 @@ HZ_INLINE void copy_ends(std::uintptr_t to, std::uintptr_t from, std::size_t n) 
 }
 template <class Piece>
 HZ_INLINE void clear_ends(std::uintptr_t to, std::size_t n) {
-  at<Piece>(to) = at<Piece>(to + n - sizeof(Piece)) = Piece{};
+  at<Piece>(to) = Piece{};
+  at<Piece>(to + n - sizeof(Piece)) = Piece{};
 }
 
 // Calls what(piece) with a piece of the largest size of which two are at least n bytes and one is at most.
