@@ -48,7 +48,8 @@ HZ_API void* hz_aligned_calloc(size_t alignment, size_t count, size_t size);
 HZ_API void* hz_aligned_realloc(void* ptr, size_t alignment, size_t size);
 
 /* Room for `size` bytes in the block where it lies: ptr, if it has that now, for it had or because it could
- * grow, as only blocks above 4 MiB can, and in line secure what has less than its slot; it never shrinks.
+ * grow, as only blocks above 4 MiB can, or above 128 KiB if hz_realloc has grown them, and in line secure
+ * what has less than its slot; it never shrinks.
  * NULL if not, and for NULL: then the block is as it was. */
 HZ_API void* hz_expand(void* ptr, size_t size);
 

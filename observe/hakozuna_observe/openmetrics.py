@@ -22,7 +22,7 @@ _GAUGES: tuple[_Row, ...] = (
     ("peak_bytes", "bytes", "Highest live and cached so far.", lambda one: one.stats["bytes_peak"]),
     ("resident_bytes", "bytes", "Resident memory of the process.", lambda one: one.resident),
     ("held_open_bytes", "bytes", "Free in spans that some slot keeps in use.", lambda one: one.held_open),
-    ("huge_bytes", "bytes", "Blocks above 4 MiB, of live.", lambda one: one.huge_bytes),
+    ("huge_bytes", "bytes", "Blocks above 4 MiB, or grown beyond 128 KiB, of live.", lambda one: one.huge_bytes),
     ("limit_soft_bytes", "bytes", "Above it caches come back before the heap grows.", lambda one: one.limit_soft),
     ("limit_hard_bytes", "bytes", "The heap never has more.", lambda one: one.limit_hard),
     ("threads", "", "Threads that have used the heap and live.", lambda one: one.stats["threads"]),

@@ -65,7 +65,7 @@ def _summary(picture: Picture) -> list[str]:
     lines = _rows(rows)
     if picture.huge_blocks:
         blocks = _many(picture.huge_blocks, "block")
-        lines.append(f"{'huge':<10}{size(picture.huge_bytes):>10}  of live, in {blocks} above 4 MiB")
+        lines.append(f"{'huge':<10}{size(picture.huge_bytes):>10}  of live, in {blocks} with pages of their own")
     if picture.sampled_blocks:
         blocks = _many(picture.sampled_blocks, "block")
         lines.append(f"{'samples':<10}{size(picture.sampled_bytes):>10}  of live, in {blocks} of the heap profile")

@@ -44,6 +44,9 @@ struct Heap {
     if constexpr (kSealed) return Guard::kMostAtHand;
     return kTableMax;
   }();
+  // What grows from there on gets a run, which can become larger where it lies; but where other threads take
+  // what lies behind it.
+  static constexpr std::size_t kGrowsAsRun = 2 * kGranule;
 
   // --- hot
 
@@ -211,12 +214,14 @@ struct Heap {
         if (size <= align_up(old_size, os::page_bytes())) return Guard::grow_run(block, size), block;
         return resized(block, old_size, size, caller);
       }
-    } else if (old_size > kLargeMax && size > kLargeMax) {
+    } else if (old_size > kGrowsAsRun && size > kGrowsAsRun && is_run(block)) {
       return resized(block, old_size, size, caller);
     }
     void* moved = nullptr;
     if (HZ_UNLIKELY(slot == 0 && F::holder_of(block) != 0)) {
       moved = aligned_beside(block, 1, size);
+    } else if (!kSealed && size > old_size && old_size >= kGrowsAsRun && is_alone()) {
+      moved = crossed(kHugeBin, size, 1, caller);
     } else {
       moved = at_hand(size);
       if (moved == nullptr) moved = malloc_for(size, caller);
@@ -226,6 +231,7 @@ struct Heap {
     free(block);
     return moved;
   }
+  static bool is_alone() { return S::global.thread_count.load(std::memory_order_relaxed) <= 1; }
   // Shrinks a live block where it lies, because no other memory is available.
   static void* kept(void* block, std::size_t size) {
     const Tag tag = Route::find(S::global.route, address(block));

@@ -182,17 +182,13 @@ struct Huge {
     if (tail != 0 && os::purge(pointer(at + used), tail)) SpanReturn<Line>::count_purge(t, tail);
   }
 
-  // Where a purger will see to it, pages stay for it: a free hands no more than kPurgedAtOnce to the system.
+  // What is too much to stay goes at once, or is left to the purger, or without one to a later free.
   static void release(Thread& t, void* block, std::size_t bytes) {
-    const bool later = bytes > SpanReturn<Line>::kPurgedAtOnce && Retain::has_purger(S::global.retain);
-    if ((later && !Source::in_pieces(S::global.source, address(block))) || may_stay(t, block, bytes)) {
-      Source::release(S::global.source, address(block), false);
-    } else {
-      give_back(block, bytes, false);
-    }
-  }
-  static bool may_stay(Thread& t, const void* block, std::size_t bytes) {
-    return !SpanReturn<Line>::too_dirty(t, bytes) && !Source::in_pieces(S::global.source, address(block));
+    const bool stays = !SpanReturn<Line>::too_dirty(t, bytes) || !SpanReturn<Line>::may_purge(bytes);
+    if (stays && !Source::in_pieces(S::global.source, address(block)))
+      return Source::release(S::global.source, address(block), false);
+    give_back(block, bytes, false);
+    Retain::purged(S::global.retain, bytes);
   }
 
   // Folded at once: what is freed is dirty at once, and others would purge for it.

@@ -98,6 +98,11 @@ struct SpanReturn {
     Retain::look(S::global.retain, t.retain);
     return dirty > Retain::dirty_limit(S::global.retain, t.retain);
   }
+  // Whether one free may hand so many bytes to the system.
+  static bool may_purge(std::size_t bytes) {
+    return bytes <=
+           (Retain::has_purger(S::global.retain) ? kPurgedAtOnce : Retain::paid_for(S::global.retain));
+  }
   // At most kPurgedAtOnce or `least` bytes, and what is paid for; of a process that has next to nothing, all
   // of that, for the next free may be the last one.
   static void purge_if_due(Thread& t, std::size_t least = 0) {

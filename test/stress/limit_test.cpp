@@ -110,7 +110,8 @@ TEST(LimitHard, ABlockShrinksWhereMemoryIsFull) {
     Pile pile;
     while (pile.Grow(1000)) {
     }
-    void *const less = api::Realloc(huge, 3 * kMiB), *const fewest = api::Realloc(slot, 3'000);
+    void* const fewest = api::Realloc(slot, 3'000);
+    void* const less = api::Realloc(huge, 3 * kMiB);
     ASSERT_EQ(huge, less);
     ASSERT_NE(nullptr, fewest);
     EXPECT_TRUE(fewest == slot || HasSeals()) << "there is nowhere else, but for a slot that waits";
