@@ -38,6 +38,10 @@ if(HZ_DROP_IN)
     list(APPEND default_names "$<TARGET_FILE_DIR:hakozuna-${HZ_DEFAULT_LINE}-static>/libhakozuna.a")
   endif()
   install(FILES ${default_names} DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
+  if(NOT APPLE)  # wherever it stands: linkers drop what nothing before it needs
+    set(pc_keep "-Wl,--push-state,--no-as-needed ")
+    set(pc_as_before " -Wl,--pop-state")
+  endif()
   function(hz_install_pkg_config module line)
     configure_file(package/hakozuna.pc.in ${module}.pc @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"

@@ -133,6 +133,12 @@ class OfProgram(Doctor):
         named.symlink_to(shutil.which("sleep"))
         self.expect(0, f"{named} under hz run", args=["--", named])
 
+    def test_linked_with_us(self):
+        self.expect(0, f"linked      with libhakozuna-{DEFAULT}.so.", args=["--", HELPERS / "hz-linked"])
+
+    def test_linked_but_not_needed(self):
+        self.expect(0, "linked      but not needed: the linker dropped", args=["--", HELPERS / "hz-linked-in-vain"])
+
     def test_own_malloc(self):
         self.expect(1, "brings its own malloc", args=["--", OWN_MALLOC])
 
