@@ -4,7 +4,11 @@
 
 
 class LabError(Exception):
-    """What the user is told in one line before a command ends with status 1."""
+    """What the user is told in one line before a command ends with status 125."""
+
+
+class UsageError(LabError):
+    """What was asked for cannot be; the command ends with status 2."""
 
 
 class RunError(LabError):

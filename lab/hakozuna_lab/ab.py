@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakozuna_lab import LabError, catalogue
+from hakozuna_lab import LabError, UsageError, catalogue
 from hakozuna_lab.catalogue import Catalogue
 from hakozuna_lab.comparison import LOOKS, Comparison, compare, is_clear
 from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender
@@ -51,7 +51,7 @@ def with_set(base: Contender, settings: Iterable[str]) -> Contender:
     for text in settings:
         key, given, value = text.partition("=")
         if not key or not given:
-            raise LabError(f"--set {text}: expected key=value, with a key of the table in doc/knobs.md")
+            raise UsageError(f"--set {text}: expected key=value, with a key of the table in doc/knobs.md")
         env[f"HZ_{key.upper()}"] = value
     return Contender("+".join([base.name, *settings]), base.library, env, base.version)
 
@@ -63,10 +63,10 @@ def sides(request: Request) -> tuple[Contender, Contender, list[str]]:
         base = side(words.pop(0) if words and is_side(words[0]) else line_names()[0])
         return base, with_set(base, request.settings), words
     if len(words) < 2:
-        raise LabError("hz ab needs two lines (or NAME=LIBRARY), or --set key=value")
+        raise UsageError("hz ab needs two lines (or NAME=LIBRARY), or --set key=value")
     a, b = side(words[0]), side(words[1])
     if a.name == b.name:
-        raise LabError(f"both sides have the name {a.name}")
+        raise UsageError(f"both sides have the name {a.name}")
     return a, b, words[2:]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakozuna_lab import LabError, aftermath, catalogue, tables
+from hakozuna_lab import LabError, UsageError, aftermath, catalogue, tables
 from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender, with_settings
 from hakozuna_lab.inventory import begin, resume
 from hakozuna_lab.machine import load, prepare
@@ -47,7 +47,7 @@ def find_contenders(request: Request) -> list[Contender]:
         say_who_is_missing(contenders)
     contenders += [parse_contender(text) for text in request.extra]
     if not contenders:
-        raise LabError("nothing to measure: no lines and no peers")
+        raise UsageError("nothing to measure: no lines and no peers")
     return with_settings(contenders, request.env)
 
 

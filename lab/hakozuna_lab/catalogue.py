@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hakozuna_lab import LabError
+from hakozuna_lab import LabError, UsageError
 from hakozuna_lab.store import Cell
 
 # The order in which a run must have read its memory: idle before the threads are joined, after when they are.
@@ -46,7 +46,7 @@ def select(catalogue: Catalogue, patterns: Iterable[str]) -> list[Lane]:
         found = {name for name, lane in catalogue.items() if matches(lane, pattern)}
         if not found:
             families = sorted({lane.family for lane in catalogue.values()})
-            raise LabError(f"no lane '{pattern}'; families: {' '.join(families)}; lanes: {' '.join(catalogue)}")
+            raise UsageError(f"no lane '{pattern}'; families: {' '.join(families)}; lanes: {' '.join(catalogue)}")
         wanted |= found
     return [lane for name, lane in catalogue.items() if name in wanted]
 

@@ -609,6 +609,9 @@ def of_line(command: Sequence[str], line: str) -> list[str] | None:
 
 def programs(line: str, pairs: int, markdown: str, names: Sequence[str]) -> int:
     """If no program is named, all that may be had are; the table says which are absent."""
+    table = [sys.executable, str(ROOT / "test" / "preload" / "programs.py")]
+    if wrong := subprocess.run([*table, *names], check=False).returncode:
+        return wrong
     launcher("install", "program_table")
     if not names:
         launcher("install-if-possible", "programs")
@@ -617,7 +620,7 @@ def programs(line: str, pairs: int, markdown: str, names: Sequence[str]) -> int:
     describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"]
     commit = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
     settings = {"HZ_TEST_LINE": line, "HZ_TEST_CACHE": str(BUILDS / "cache"), "HZ_TEST_COMMIT": commit}
-    command = [sys.executable, str(ROOT / "test" / "preload" / "programs.py"), "--library", library, "--log", str(LOG)]
+    command = [*table, "--library", library, "--log", str(LOG)]
     command += ["--pairs", str(pairs), "--markdown", markdown, *names]
     return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
 
@@ -637,7 +640,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         print(f"hz: {self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
-        sys.exit(125)
+        sys.exit(2)
 
 
 def positive(text: str) -> int:
@@ -734,7 +737,7 @@ def main() -> int:
     options, rest = parser().parse_known_args()
     if rest and options.command not in ("test", "coverage"):
         print(f"hz: hz {options.command}: unknown option {rest[0]}; see hz {options.command} --help", file=sys.stderr)
-        return 125
+        return 2
     if options.command == "programs":
         return programs(options.line, options.pairs, options.markdown, options.program)
     if options.command == "suites":
@@ -746,7 +749,7 @@ def main() -> int:
             endure_for(options.hours, line, str(Path(out).absolute()), options.service)
         if given:
             print("hz: hz endure: --line, --out and services need --hours; see hz endure --help", file=sys.stderr)
-            return 125
+            return 2
     os.environ.pop("HZ_BUILD_DIR", None)
     BUILDS.mkdir(exist_ok=True)
     if options.command == "coverage":
@@ -755,7 +758,7 @@ def main() -> int:
         return endure()
     if (options.everything or options.turn) and not options.all:
         print("hz: hz test: --everything and --turn need --all; see hz test --help", file=sys.stderr)
-        return 125
+        return 2
     run = matrix.this_run(options.everything)
     run = replace(run, turn=options.turn or run.turn)
     if not options.list:

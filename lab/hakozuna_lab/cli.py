@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hakozuna_lab import LabError
+from hakozuna_lab import LabError, UsageError
 from hakozuna_lab.paths import ROOT
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -40,7 +40,7 @@ def thread_counts(text: str) -> tuple[int, ...]:
     except ValueError:
         counts = (0,)
     if any(count < 1 for count in counts):
-        raise LabError(f"--threads {text}: expected numbers of threads, separated by commas")
+        raise UsageError(f"--threads {text}: expected numbers of threads, separated by commas")
     return counts
 
 
@@ -99,12 +99,12 @@ def bench(
     given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
     if resume:
         if len(lanes or []) > 1 or given - {"resume", "lanes"}:
-            raise LabError("--resume takes a file and nothing else: what is measured stands in it")
+            raise UsageError("--resume takes a file and nothing else: what is measured stands in it")
         command.go_on(Path(lanes[0]) if lanes else None)
         return
     if count:
         if odd := given - {"count", "lanes", "lines", "peers", "peer", "env", "out"}:
-            raise LabError(f"--count has no use for --{min(odd).replace('_', '-')}: each program runs once, as it is")
+            raise UsageError(f"--count has no use for --{min(odd).replace('_', '-')}: each program runs once, as it is")
         from hakozuna_lab import count as counting
 
         wanted = command.Request(Wish(), words(lines), words(peers), peer or [], env or [], out=out)
@@ -144,7 +144,7 @@ def ab(
     from hakozuna_lab import ab as command
 
     if mode is Mode.BOTH:
-        raise LabError("hz ab measures one mode at a time")
+        raise UsageError("hz ab measures one mode at a time")
     request = command.Request(sides or [], setting or [], thread_counts(threads), mode.value, iterations, seed, out)
     command.main(request, sys.argv[2:])
 
@@ -248,4 +248,4 @@ def main() -> None:
         app(prog_name="hz")
     except (LabError, OSError) as error:
         print(f"hz: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, UsageError) else 125)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hakozuna_lab import LabError
+from hakozuna_lab import LabError, UsageError
 from hakozuna_lab.paths import BUILD
 
 # Settings of the caller's shell that would change one contender behind the table's back.
@@ -60,9 +60,9 @@ def parse_contender(text: str) -> Contender:
     name, given, path = text.partition("=")
     library = Path(path).resolve()
     if not name or not given or not library.is_file():
-        raise LabError(f"{text}: expected NAME=LIBRARY with a library that exists")
+        raise UsageError(f"{text}: expected NAME=LIBRARY with a library that exists")
     if set(str(library)) & set(" :"):
-        raise LabError(f"LD_PRELOAD cannot name a path with a space or a colon: {library}")
+        raise UsageError(f"LD_PRELOAD cannot name a path with a space or a colon: {library}")
     return Contender(name, library)
 
 
@@ -75,7 +75,7 @@ def find_line(name: str) -> Contender:
     """Returns the line of that name, or `je`, the default line with jemalloc's functions."""
     library = BUILD / f"libhakozuna-{name}.so"
     if name not in (*line_names(), "je"):
-        raise LabError(f"there is no line '{name}'; the lines are: {' '.join(line_names())}")
+        raise UsageError(f"there is no line '{name}'; the lines are: {' '.join(line_names())}")
     if not library.is_file():
         raise LabError(f"{library} is not built")
     return Contender(name, library)
@@ -86,12 +86,12 @@ def with_settings(contenders: Iterable[Contender], settings: Iterable[str]) -> l
     by_name = {}
     for contender in contenders:
         if contender.name in by_name:
-            raise LabError(f"two contenders have the name {contender.name}")
+            raise UsageError(f"two contenders have the name {contender.name}")
         by_name[contender.name] = contender
     for text in settings:
         name, _, setting = text.partition("=")
         key, given, value = setting.partition("=")
         if name not in by_name or not given:
-            raise LabError(f"--env {text}: expected CONTENDER=KEY=VALUE with a contender of this comparison")
+            raise UsageError(f"--env {text}: expected CONTENDER=KEY=VALUE with a contender of this comparison")
         by_name[name] = replace(by_name[name], env={**by_name[name].env, key: value})
     return list(by_name.values())

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from hakozuna_lab import LabError, RunError, machine, tables
+from hakozuna_lab import LabError, RunError, UsageError, machine, tables
 from hakozuna_lab.bench import Request, find_contenders
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.counted import COUNTED, Counted, write_inputs
@@ -102,7 +102,7 @@ def choose(words: Sequence[str]) -> list[Counted]:
     """Returns the named programs, which must be installed; for `programs`, or without names, all that are installed."""
     for word in words:
         if word != "programs" and word not in COUNTED:
-            raise LabError(f"there is no program '{word}' to count; there are: {' '.join(COUNTED)}")
+            raise UsageError(f"there is no program '{word}' to count; there are: {' '.join(COUNTED)}")
     named = [COUNTED[word] for word in dict.fromkeys(words) if word != "programs"]
     for one in named:
         if reason := one.program.available():

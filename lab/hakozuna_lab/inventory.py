@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hakozuna_lab import LabError, machine
+from hakozuna_lab import LabError, UsageError, machine
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.paths import RESULTS
 from hakozuna_lab.runner import Runner
@@ -68,7 +68,7 @@ def begin(
     path = out or RESULTS / f"{identity}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
-        raise LabError(f"{path} is there already; go on with it by --resume, or name another file")
+        raise UsageError(f"{path} is there already; go on with it by --resume, or name another file")
     append(path, header)
     return Results(path, header)
 

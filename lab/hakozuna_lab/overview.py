@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from hakozuna_lab import LabError, aftermath, plots
+from hakozuna_lab import LabError, UsageError, aftermath, plots
 from hakozuna_lab.palette import Style, light, styles
 
 ALL = "glibc"  # what all others are compared with
@@ -37,7 +37,7 @@ def operations(text: str) -> float:
     """The median of a cell such as "551.75 k (533.39 k..620.04 k)"."""
     found = re.match(r"([\d.]+)(?: ([kM]))?(?: \(|$)", text)
     if not found:
-        raise LabError(f"'{text}' is no number of operations")
+        raise UsageError(f"'{text}' is no number of operations")
     return float(found[1]) * SCALES.get(found[2], 1)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from hakozuna_lab import LabError, peer_build
+from hakozuna_lab import LabError, UsageError, peer_build
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.peer_list import HARDENED, PEERS, Crate, Package, Peer
 from hakozuna_lab.peer_probe import probe
@@ -87,7 +87,7 @@ def contenders(found: Found, settings: Iterable[str] = ("",)) -> list[Contender]
     peer, made = found.peer, []
     for setting in settings:
         if setting and setting not in peer.settings:
-            raise LabError(f"{peer.name} has no setting '{setting}'; it has: {' '.join(peer.settings) or 'none'}")
+            raise UsageError(f"{peer.name} has no setting '{setting}'; it has: {' '.join(peer.settings) or 'none'}")
         name, env = (f"{peer.name}+{setting}", peer.settings[setting]) if setting else (peer.name, {})
         made.append(Contender(name, found.library, {**peer.env, **env}, found.version))
     return made
@@ -102,7 +102,7 @@ def named(name: str) -> Peer:
     for peer in listed:
         if peer.name == name:
             return peer
-    raise LabError(f"there is no peer '{name}'; the peers are: {' '.join(peer.name for peer in listed)}")
+    raise UsageError(f"there is no peer '{name}'; the peers are: {' '.join(peer.name for peer in listed)}")
 
 
 def usable(listed: Iterable[Peer] = ()) -> list[Found]:

@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hakozuna_lab import LabError, RunError, catalogue, machine, tables
+from hakozuna_lab import LabError, RunError, UsageError, catalogue, machine, tables
 from hakozuna_lab.bench import Request as BenchRequest
 from hakozuna_lab.bench import find_contenders
 from hakozuna_lab.contender import Contender, line_names
@@ -243,7 +243,7 @@ def native(cell: Cell, contender: Contender, runner: Runner) -> str:
 def main(request: Request, arguments: Sequence[str]) -> None:
     wish = Wish(words=tuple(request.words) or LANES, threads=request.threads or THREADS)
     if max(wish.threads) > MOST_THREADS:
-        raise LabError(f"no more than {MOST_THREADS} threads")
+        raise UsageError(f"no more than {MOST_THREADS} threads")
     contenders = find_contenders(
         BenchRequest(wish, request.lines, list(request.peers) or ["none"], request.extra, request.env)
     )

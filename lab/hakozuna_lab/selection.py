@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hakozuna_lab import LabError
+from hakozuna_lab import LabError, UsageError
 from hakozuna_lab.catalogue import Catalogue, Lane, iterations_key, select
 from hakozuna_lab.programs.program import Program
 from hakozuna_lab.store import Cell
@@ -49,13 +49,13 @@ class Wish:
 
 def choose(wish: Wish, lanes: Catalogue, programs: Mapping[str, Program]) -> list[Cell]:
     if wish.quick and wish != Wish(quick=True):
-        raise LabError("--quick has its own selection: no lanes and no options that choose cells beside it")
+        raise UsageError("--quick has its own selection: no lanes and no options that choose cells beside it")
     if wish.full and wish.sweep:
-        raise LabError("--full and --sweep exclude each other")
+        raise UsageError("--full and --sweep exclude each other")
     if wish.equal_work and wish.iterations:
-        raise LabError("--equal-work and --iterations exclude each other")
+        raise UsageError("--equal-work and --iterations exclude each other")
     if wish.written and not wish.touched:
-        raise LabError("--written and --untouched exclude each other")
+        raise UsageError("--written and --untouched exclude each other")
     if wish.quick:
         return [lane_cell(lanes, lane, threads, iterations) for lane, threads, iterations in QUICK]
     program_words = [word for word in wish.words if is_program(word, programs)]
@@ -97,7 +97,7 @@ def lane_cells(lanes: Iterable[Lane], wish: Wish) -> list[Cell]:
             for remote in remotes
         ]
     if not cells:
-        raise LabError(f"none of these lanes has mode {' or '.join(wish.modes)}")
+        raise UsageError(f"none of these lanes has mode {' or '.join(wish.modes)}")
     return cells
 
 
@@ -114,11 +114,11 @@ def iterations(lane: Lane, mode: str, threads: int, wish: Wish) -> int | None:
 
 def refuse_sweep(lane: Lane, sweep: str) -> None:
     if sweep not in SWEEPS:
-        raise LabError(f"--sweep {sweep}: threads or remote")
+        raise UsageError(f"--sweep {sweep}: threads or remote")
     if sweep == "threads" and lane.threads:
-        raise LabError(f"{lane.lane} always has {lane.threads} threads: no sweep of threads")
+        raise UsageError(f"{lane.lane} always has {lane.threads} threads: no sweep of threads")
     if sweep == "remote" and "remote_percent" not in lane.definition:
-        raise LabError(f"{lane.lane} has no remote percentage: no sweep of it")
+        raise UsageError(f"{lane.lane} has no remote percentage: no sweep of it")
 
 
 def is_program(word: str, programs: Mapping[str, Program]) -> bool:
@@ -137,6 +137,6 @@ def program_cells(words: Iterable[str], programs: Mapping[str, Program], settle:
         else:
             found = [cell for cell in programs[name].cells if not case or cell == word]
             if not found:
-                raise LabError(f"{name} has no case '{case}'; it has: {' '.join(programs[name].cells)}")
+                raise UsageError(f"{name} has no case '{case}'; it has: {' '.join(programs[name].cells)}")
             names += found
     return [Cell("program", name, settle=settle) for name in dict.fromkeys(names)]

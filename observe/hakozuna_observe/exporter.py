@@ -65,7 +65,7 @@ def serve(listen: str) -> int:
     """Until SIGTERM or Ctrl-C. `listen` is ADDRESS:PORT; port 0 is any that is free, and told."""
     address, _, port = listen.rpartition(":")
     if not address or not port.isdigit() or int(port) > 65535:
-        raise UnseenError(f"hz exporter: '{listen}' is not ADDRESS:PORT", 125)
+        raise UnseenError(f"hz exporter: '{listen}' is not ADDRESS:PORT", 2)
     try:
         server = _Server((address.strip("[]"), int(port)), _handler(_Answers()))
     except OSError as error:

@@ -30,7 +30,7 @@ from hakozuna_observe.symbols import Frame, Names, short, without_library
 
 LEAKS_FOUND = 1  # the exit code of --leaks
 LEAKS_AFTER_RUN = 99  # of `hz run --leaks`, where the program's own would be 0
-FAILED = 125
+MISUSE, FAILED = 2, 125
 _ALIKE = 5  # stacks whose innermost functions are the same, so many of them, are one row
 _COARSE = 20_000_000  # nanoseconds by which the times of files may be behind the clock
 _PLACED = 2  # of these the lines are shown, and make rows different
@@ -494,13 +494,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     if options.diff and len(options.sources) != 2:
-        raise UnseenError("--diff compares two: BEFORE AFTER", FAILED)
+        raise UnseenError("--diff compares two: BEFORE AFTER", MISUSE)
     if options.diff and (options.pprof or options.folded or options.save):
-        raise UnseenError("of --diff there is the table and --flame; pprof has -diff_base itself", FAILED)
+        raise UnseenError("of --diff there is the table and --flame; pprof has -diff_base itself", MISUSE)
     if not options.leaks and (options.ignore or options.at_least is not None):
-        raise UnseenError("--ignore and --at-least belong to --leaks", FAILED)
+        raise UnseenError("--ignore and --at-least belong to --leaks", MISUSE)
     if options.save and len(options.sources) != 1:
-        raise UnseenError("--save is of one profile", FAILED)
+        raise UnseenError("--save is of one profile", MISUSE)
 
 
 def _outputs(

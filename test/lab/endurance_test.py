@@ -114,7 +114,7 @@ def test_what_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
             code = checks.main()
         except SystemExit as end:
             code = int(end.code or 0)
-        assert code == 125
+        assert code == 2
         assert capsys.readouterr().err.count("\n") == 1
 
 

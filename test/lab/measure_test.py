@@ -266,6 +266,6 @@ def test_twice_ends_the_measurement() -> None:
         time.sleep(0.1)
         terminal.ctrl_c()
         code, out, err = terminal.finish()
-    assert (code, out) == (1, "")
+    assert (code, out) == (125, "")
     assert "once more ends the measurement" in err
     assert "not one pair of runs is complete" in err

@@ -110,7 +110,7 @@ class OfProcess(Doctor):
         self.expect(1, "there is no process", args=[beyond])
 
     def test_no_number(self):
-        self.expect(125, "no process id", args=["nonsense"])
+        self.expect(2, "no process id", args=["nonsense"])
 
 
 class OfProgram(Doctor):

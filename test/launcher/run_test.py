@@ -62,8 +62,8 @@ class ExitCodes(unittest.TestCase):
         self.expect(0, "run", "--stats-file", "/dev/stderr", "--", "true")
 
     def test_completion_of_other_shells_is_refused(self):
-        self.expect(125, "completion", "tcsh")
-        self.expect(125, "completion")
+        self.expect(2, "completion", "tcsh")
+        self.expect(2, "completion")
 
     def test_nothing_after_dashes(self):
         self.expect(125, "run", "--")
@@ -79,8 +79,17 @@ class ExitCodes(unittest.TestCase):
                 self.assertIn("LD_PRELOAD", self.expect(125, "run", "--", "true", HZ_BUILD_DIR=odd).stderr)
 
     def test_unknown_command(self):
-        self.assertIn("usage:", self.expect(125, "nonsense").stderr)
-        self.assertIn("usage:", self.expect(125).stderr)
+        self.assertIn("usage:", self.expect(2, "nonsense").stderr)
+        self.assertIn("usage:", self.expect(2).stderr)
+
+    def test_what_cannot_be_asked_for(self):
+        """Of each command: the same exit code, said on stderr alone, and before anything is built for it."""
+        commands = self.expect(0, "completion", "words", "").stdout.split()
+        self.assertIn("bench", commands)
+        for command in set(commands) - {"help", "test", "coverage"}:  # two hand options on to ctest
+            result = self.expect(125 if command in ("run", "tune") else 2, command, "--no-such-option")
+            self.assertEqual(result.stdout, "", command)
+            self.assertNotIn("building", result.stderr, command)
 
     def test_help_and_version(self):
         help_text = self.expect(0, "help").stdout

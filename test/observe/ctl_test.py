@@ -108,9 +108,9 @@ def test_forms(hold: Holders) -> None:
     ("arguments", "code", "sentence"),
     [
         (["999999999", "get", "retain"], 1, "there is no process 999999999"),
-        (["x", "get", "retain"], 125, "is no process id"),
-        (["1", "get"], 125, "get KEY, set KEY [VALUE], or list"),
-        (["1", "banana"], 125, "invalid choice"),
+        (["x", "get", "retain"], 2, "is no process id"),
+        (["1", "get"], 2, "get KEY, set KEY [VALUE], or list"),
+        (["1", "banana"], 2, "invalid choice"),
     ],
 )
 def test_bad_input_gets_one_line(arguments: list[str], code: int, sentence: str) -> None:

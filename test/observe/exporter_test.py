@@ -89,7 +89,7 @@ def test_exporter_serves_all_processes(address: str, hold: Holders) -> None:
 @pytest.mark.parametrize("listen", ["", "nonsense", "127.0.0.1:99999", "127.0.0.1:x", "203.0.113.1:1"])
 def test_a_bad_address_gets_one_line(listen: str) -> None:
     answer = hz("exporter", "--listen", listen)
-    assert answer.returncode == 125
+    assert answer.returncode == (125 if listen.startswith("203.") else 2)
     assert len(answer.stderr.splitlines()) == 1
     assert "hz exporter: " in answer.stderr
 

@@ -116,9 +116,9 @@ def plain_text(rows):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--library", required=True)
-    parser.add_argument("--log", required=True)
-    parser.add_argument("--pairs", type=int, required=True)
+    parser.add_argument("--library")
+    parser.add_argument("--log")
+    parser.add_argument("--pairs", type=int)
     parser.add_argument("--markdown")
     parser.add_argument("programs", nargs="*")
     wanted = parser.parse_args()
@@ -126,7 +126,9 @@ def main():
     if unknown:
         print(f"hz: no such program here: {' '.join(unknown)}; the programs are: {' '.join(all_programs())}",
               file=sys.stderr)
-        return 125
+        return 2
+    if wanted.library is None:  # asked for the names alone
+        return 0
 
     rows = []
     before = load()

@@ -240,7 +240,7 @@ def main(line: str, library: Path, builds: Path, file: str, names: Sequence[str]
               for name, _, parts in (word.partition(":") for word in names or SUITES)}  # fmt: skip
     if unknown := sorted(set(wanted) - set(SUITES)):
         print(f"hz: no such suite here: {' '.join(unknown)}; the suites are: {' '.join(SUITES)}", file=sys.stderr)
-        return 125
+        return 2
     library = library.resolve()
     cache, logs = builds / "cache/suites", builds / "suites"
     cache.mkdir(parents=True, exist_ok=True)
