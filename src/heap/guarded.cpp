@@ -302,7 +302,7 @@ GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
     const Hold hold(lock);
     found = look(block);
     if (found.fault != Fault::kNone) return found;
-    place.freed = by;
+    copy_bytes(&place.freed, &by, sizeof by);  // no assignment: clang makes a call of memcpy of it
     place.use.store(Use::kFreed, std::memory_order_release);  // pairs with look()
   }
   found.at = overwritten(place);
