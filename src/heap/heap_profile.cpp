@@ -5,6 +5,7 @@
 // so a child of a fork, which may have been cut off in the middle of add(), loses no more than that sample.
 #include "heap/heap_profile.hpp"
 
+#include "base/bytes.hpp"
 #include "hakozuna/hakozuna.h"
 #include "heap/sampling.hpp"
 #include "heap/stacks.hpp"
@@ -348,7 +349,8 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
   writer.line().text("\ninterval ").decimal(state.interval.load(std::memory_order_relaxed));
   writer.line().text("\ndropped ").decimal(state.dropped.load(std::memory_order_relaxed)).text("\n");
   for (std::uint32_t i = 0; i < used; ++i) {
-    look(patience, given_up, [&] { scratch->copied = state.sites[i]; });
+    // No assignment: clang makes a call of memcpy of it, and the lock is held.
+    look(patience, given_up, [&] { copy_bytes(&scratch->copied, &state.sites[i], sizeof state.sites[i]); });
     write_site(writer, scratch->copied);
   }
   os::CodeMappings mappings(scratch->mappings);
