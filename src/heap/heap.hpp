@@ -203,6 +203,7 @@ struct Heap {
   HZ_SLOW static void* realloc_slow(void* block, std::size_t size) {
     if (size == 0) return free(block), nullptr;
     const std::size_t slot = slot_bytes(block);
+    if (kSealed && slot == 0 && has_grown_in_page(block, size)) return block;
     const std::size_t old_size =
         HZ_LIKELY(slot != 0) ? slot : usable_size_slow(block);  // reports what is no block
     if (old_size == 0 && !is_empty(block)) return no_memory();
@@ -210,10 +211,7 @@ struct Heap {
     const void* const caller = __builtin_return_address(0);
     if constexpr (kSealed) {
       if (stays_sealed(block, size)) return block;
-      if (is_run(block) && old_size != 0 && size > old_size) {
-        if (size <= align_up(old_size, os::page_bytes())) return Guard::grow_run(block, size), block;
-        return resized(block, old_size, size, caller);
-      }
+      if (is_run(block) && old_size != 0 && size > old_size) return resized(block, old_size, size, caller);
     } else if (old_size > kGrowsAsRun && size > kGrowsAsRun && is_run(block)) {
       return resized(block, old_size, size, caller);
     }
@@ -376,9 +374,22 @@ struct Heap {
     return size - 1 < old_size && size >= old_size / 2;
   }
   // Whether it stays in its slot at another size.
-  static bool stays_sealed(void* block, std::size_t size) {
+  HZ_INLINE static bool stays_sealed(void* block, std::size_t size) {
     const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
     return bin - 1 < kLastBin && size >= bin_size(bin) / 2 && has_resealed(block, size);
+  }
+  // Whether a run became larger on the page where it ends, as one that grows by small steps does nearly
+  // always. False of what is no block, too.
+  static bool has_grown_in_page([[maybe_unused]] void* block, [[maybe_unused]] std::size_t size) {
+    if constexpr (kSealed) {
+      if (static_cast<std::uint16_t>(address(block)) != 0 || !is_run(block)) return false;
+      const std::size_t before = Guard::run_bytes(block);
+      if (size <= before || before == 0 || size > align_up(before, os::page_bytes())) return false;
+      if (!Guard::is_run_sealed_up_to(block, size)) return false;
+      Guard::grow_run(block, size);
+      return true;
+    }
+    return false;
   }
   // Whether it has a run, and is no sample of a class in one.
   static bool is_run(const void* block) {

@@ -247,6 +247,29 @@ TEST_F(Sealed, ARunIsFencedToTheEndOfItsPage) {
   }
 }
 
+// By a few bytes: what it gets is looked at, and at least a fence of the usual length; the rest when it ends.
+TEST_F(Sealed, ARunThatBecomesALittleLarger) {
+  const std::size_t page = hz::os::page_bytes(), fence = 64;
+  for (const std::size_t size : {std::size_t{100}, page - 70, page - 9, page + 1}) {
+    const std::size_t end = hz::align_up(size, page);
+    for (const std::size_t more : {std::size_t{1}, std::size_t{8}, std::size_t{200}, end - size}) {
+      if (size + more > end) continue;
+      Guard::seal_run(Span(), size, false);
+      EXPECT_TRUE(Guard::is_run_sealed_up_to(Span(), size + more));
+      for (std::size_t at = size; at < end; ++at) {
+        Span()[at] ^= 1;
+        EXPECT_EQ(at >= size + std::max(more, fence), Guard::is_run_sealed_up_to(Span(), size + more))
+            << at << " of " << size << " and " << more;
+        EXPECT_FALSE(Guard::is_run_sealed(Span()));
+        Span()[at] ^= 1;
+      }
+      Guard::grow_run(Span(), size + more);
+      EXPECT_TRUE(Guard::is_run_sealed(Span()));
+      EXPECT_EQ(static_cast<std::ptrdiff_t>(more), std::count(Span() + size, Span() + size + more, 0));
+    }
+  }
+}
+
 // Of what it had and of its fence nothing stays but the new fence: it goes back as memory that is zero but
 // for the block.
 TEST_F(Sealed, ARunThatBecomesSmaller) {

@@ -225,8 +225,15 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     seal_run(block, size, has_fence_below(block));
   }
   static bool is_run_sealed(const void* block) {
+    const std::uintptr_t end = address(block) + run_bytes(block);
+    return is_fenced(end, align_up(end, os::page_bytes()));
+  }
+  // The same, as far as a block gets that grows to `size` bytes within its page, or kFence bytes; the rest
+  // stays and is looked at later.
+  static bool is_run_sealed_up_to(const void* block, std::size_t size) {
     const std::uintptr_t end = address(block) + run_bytes(block), to = align_up(end, os::page_bytes());
-    return to - end < kFence ? has_fence(end, to - end) : has_long_fence(end, to);
+    const std::uintptr_t least = size < run_bytes(block) + kFence ? end + kFence : address(block) + size;
+    return is_fenced(end, least < to ? least : to);
   }
 
   static void report(Fault fault, const void* at, Bin bin, const char* line) {
@@ -235,6 +242,9 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
 
  private:
   using Bytes::at, Bytes::get, Bytes::set;
+  static bool is_fenced(std::uintptr_t begin, std::uintptr_t end) {
+    return end - begin < kFence ? has_fence(begin, end - begin) : has_long_fence(begin, end);
+  }
   // Where bytes are read as words, whatever the program keeps there; a seal lies right for its own.
   struct __attribute__((packed, may_alias)) Word {
     std::uint64_t value;
