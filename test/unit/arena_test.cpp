@@ -49,8 +49,11 @@ std::size_t Charged() {
   static std::array<char, hz::kMiB> text;
   const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   std::size_t length = 0;
-  for (ssize_t n = 1; n > 0 && length<text.size() - 1; length += n> 0 ? static_cast<std::size_t>(n) : 0)
-    n = read(file, text.data() + length, text.size() - 1 - length);
+  while (length < text.size() - 1) {
+    const ssize_t n = read(file, text.data() + length, text.size() - 1 - length);
+    if (n <= 0) break;
+    length += static_cast<std::size_t>(n);
+  }
   close(file);
   text[length] = 0;
   std::size_t bytes = 0;
