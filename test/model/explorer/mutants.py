@@ -282,8 +282,7 @@ mutant("unseen-not-noticed", FORK, "fork.unseen", ("    cut_off();\n", ""))
 
 # --- guarded pages
 GUARDED = "heap/guarded.cpp"
-FORBIDS = ("  if (!os::forbid(pointer(page_of(place)), state.page))\n"
-           "    __builtin_memset(pointer(page_of(place)), 0, state.page);\n")
+FORBIDS = "  if (!os::forbid(pointer(page_of(place)), state.page)) clear_bytes(pointer(page_of(place)), state.page);\n"
 PUT_INTO_RING = "  ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(&place - places);\n"
 mutant("guarded-free-without-lock", GUARDED, "guarded.twice", ("    const Hold hold(lock);\n    found = look(block);", "    found = look(block);"))
 mutant("guarded-look-before-lock", GUARDED, "guarded.twice",
