@@ -8,7 +8,7 @@ class LabError(Exception):
 
 
 class UsageError(LabError):
-    """What was asked for cannot be; the command ends with status 2."""
+    """A wrong option, name or value; the command ends with status 2."""
 
 
 class RunError(LabError):

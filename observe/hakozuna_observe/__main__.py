@@ -171,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what a running process holds",
         description="What a running process holds, by size class and thread. Read from outside: the process is neither "
         "changed nor stopped.",
-        epilog="Exit: 0 shown; 1 it ended or never was; 2 misuse; 3 it may not be looked into; 4 not served; "
+        epilog="Exit: 0 shown; 1 it ended or never was; 2 usage error; 3 it may not be looked into; 4 not served; "
         "125 hz failed.",
     )
     stat.add_argument("pid", type=_pid_or_file, metavar="PID|FILE", help="FILE: what a process wrote: HZ_STATS_DIR")
@@ -190,7 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Asks and sets the knobs of a running process that was started with HZ_CONTROL=1, as its user or "
         "root. set without a VALUE has something done: trim, purge, write_stats, write_profile, write_heap_profile.",
         epilog="Exit: 0 done; 1 it ended, never was, or does not answer; 2 refused: no such key, read at the start "
-        "alone, not understood; 3 control is not permitted; 4 not served; 2 misuse; 125 hz failed.",
+        "alone, not understood; 3 control is not permitted; 4 not served; 2 usage error; 125 hz failed.",
     )
     ctl.add_argument("pid", type=_pid, metavar="PID")
     ctl.add_argument("verb", choices=("get", "set", "list"))
@@ -232,7 +232,7 @@ def _add_prof(commands: argparse._SubParsersAction[_Parser]) -> None:
         description="The heap profile of a program that runs, or ran, with HZ_PROFILE_HEAP: which functions asked for "
         "the memory that is live, was allocated, or was live at the peak. Of several profiles the sum.",
         epilog="Exit: 0 shown, no leaks; 1 --leaks found some; 2 no such process or file, or no profile; 3 it may not "
-        "be looked into; 4 not served; 2 misuse; 125 hz failed.",
+        "be looked into; 4 not served; 2 usage error; 125 hz failed.",
     )
     parser.add_argument("sources", nargs="+", metavar="PID|FILE", help="a number is a process")
     parser.add_argument("--by", choices=MEASURES, default="live", help="what is compared (%(default)s)")

@@ -44,8 +44,8 @@ struct Heap {
     if constexpr (kSealed) return Guard::kMostAtHand;
     return kTableMax;
   }();
-  // What grows from there on gets a run, which can become larger where it lies; but where other threads take
-  // what lies behind it.
+  // A block of so many bytes that grows gets a run, which can become larger where it lies. Requires: no other
+  // thread, for that would take what lies behind it.
   static constexpr std::size_t kGrowsAsRun = 2 * kGranule;
 
   // --- hot
@@ -229,6 +229,7 @@ struct Heap {
     free(block);
     return moved;
   }
+  // Relaxed: only speed depends on it.
   static bool is_alone() { return S::global.thread_count.load(std::memory_order_relaxed) <= 1; }
   // Shrinks a live block where it lies, because no other memory is available.
   static void* kept(void* block, std::size_t size) {
@@ -378,8 +379,8 @@ struct Heap {
     const Bin bin = Route::bin(Route::find(S::global.route, address(block)));
     return bin - 1 < kLastBin && size >= bin_size(bin) / 2 && has_resealed(block, size);
   }
-  // Whether a run became larger on the page where it ends, as one that grows by small steps does nearly
-  // always. False of what is no block, too.
+  // Returns true if the block is a run and became larger on the page where it ends. Returns false for what is
+  // no block.
   static bool has_grown_in_page([[maybe_unused]] void* block, [[maybe_unused]] std::size_t size) {
     if constexpr (kSealed) {
       if (static_cast<std::uint16_t>(address(block)) != 0 || !is_run(block)) return false;

@@ -182,7 +182,8 @@ struct Huge {
     if (tail != 0 && os::purge(pointer(at + used), tail)) SpanReturn<Line>::count_purge(t, tail);
   }
 
-  // What is too much to stay goes at once, or is left to the purger, or without one to a later free.
+  // Purges a freed block if too much is dirty and one free may purge so much. Else its pages stay, for the
+  // purger, or without one for a later free.
   static void release(Thread& t, void* block, std::size_t bytes) {
     const bool stays = !SpanReturn<Line>::too_dirty(t, bytes) || !SpanReturn<Line>::may_purge(bytes);
     if (stays && !Source::in_pieces(S::global.source, address(block)))

@@ -98,7 +98,7 @@ struct SpanReturn {
     Retain::look(S::global.retain, t.retain);
     return dirty > Retain::dirty_limit(S::global.retain, t.retain);
   }
-  // Whether one free may hand so many bytes to the system.
+  // Returns true if one free may hand so many bytes to the system.
   static bool may_purge(std::size_t bytes) {
     return bytes <=
            (Retain::has_purger(S::global.retain) ? kPurgedAtOnce : Retain::paid_for(S::global.retain));

@@ -228,8 +228,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     const std::uintptr_t end = address(block) + run_bytes(block);
     return is_fenced(end, align_up(end, os::page_bytes()));
   }
-  // The same, as far as a block gets that grows to `size` bytes within its page, or kFence bytes; the rest
-  // stays and is looked at later.
+  // Returns true if the fence is whole up to `size`, and for kFence bytes at least. For a block that grows to
+  // that size on its last page: the rest of the fence stays.
   static bool is_run_sealed_up_to(const void* block, std::size_t size) {
     const std::uintptr_t end = address(block) + run_bytes(block), to = align_up(end, os::page_bytes());
     const std::uintptr_t least = size < run_bytes(block) + kFence ? end + kFence : address(block) + size;
