@@ -2,7 +2,7 @@
 //
 // Copies and clears what the heap moves while it holds a lock. Called at the boundary and below it, by guards
 // and by os/. Cost: eleven instructions for each 64 bytes of a copy, seven of a clear. A program's block that
-// is copied or cleared where no lock is held goes by the C library, which is faster for much.
+// is copied or cleared where no lock is held goes by the C library, which is faster below some KiB.
 //
 // Not the C library's: a program may wrap that, and allocate in its wrapper. There is no loop over bytes
 // here, for a compiler may make a call of memcpy or memset of one, as clang does of an assignment of much.
