@@ -36,8 +36,11 @@ inline long munmap(void* at, std::size_t bytes) {
 inline long mprotect(void* at, std::size_t bytes, int protection) {
   return make([&] { return ::mprotect(at, bytes, protection); });
 }
+inline long open_at(long folder, const char* path, int flags, unsigned mode = 0) {
+  return make([&] { return ::openat(static_cast<int>(folder), path, flags, mode); });
+}
 inline long open(const char* path, int flags, unsigned mode = 0) {
-  return make([&] { return ::open(path, flags, mode); });
+  return open_at(AT_FDCWD, path, flags, mode);
 }
 inline long read(long file, void* out, std::size_t room) {
   return make([&] { return ::read(static_cast<int>(file), out, room); });
@@ -57,12 +60,13 @@ inline long rename(const char* from, const char* to) {
 inline long unlink(const char* path) {
   return make([&] { return ::unlink(path); });
 }
-inline long readlink(const char* path, char* out, std::size_t room) {
-  return make([&] { return ::readlink(path, out, room); });
+inline long readlink_at(long folder, const char* path, char* out, std::size_t room) {
+  return make([&] { return ::readlinkat(static_cast<int>(folder), path, out, room); });
 }
-inline long lstat(const char* path, struct stat* out) {
-  return make([&] { return ::lstat(path, out); });
+inline long lstat_at(long folder, const char* path, struct stat* out) {
+  return make([&] { return ::fstatat(static_cast<int>(folder), path, out, AT_SYMLINK_NOFOLLOW); });
 }
+inline long lstat(const char* path, struct stat* out) { return lstat_at(AT_FDCWD, path, out); }
 inline long fstat(long file, struct stat* out) {
   return make([&] { return ::fstat(static_cast<int>(file), out); });
 }

@@ -60,8 +60,12 @@ inline long madvise(void* at, std::size_t bytes, int advice) { return make(SYS_m
 
 // --- files
 
+// A relative path is meant from `folder`.
+inline long open_at(long folder, const char* path, int flags, unsigned mode = 0) {
+  return make(SYS_openat, folder, path, flags, mode);
+}
 inline long open(const char* path, int flags, unsigned mode = 0) {
-  return make(SYS_openat, AT_FDCWD, path, flags, mode);
+  return open_at(AT_FDCWD, path, flags, mode);
 }
 inline long read(long file, void* out, std::size_t room) { return make(SYS_read, file, out, room); }
 inline long write(long file, const void* text, std::size_t bytes) {
@@ -75,12 +79,16 @@ inline long rename(const char* from, const char* to) {
 }
 inline long unlink(const char* path) { return make(SYS_unlinkat, AT_FDCWD, path, 0); }
 inline long access(const char* path, int how) { return make(SYS_faccessat, AT_FDCWD, path, how); }
+inline long readlink_at(long folder, const char* path, char* out, std::size_t room) {
+  return make(SYS_readlinkat, folder, path, out, room);
+}
 inline long readlink(const char* path, char* out, std::size_t room) {
-  return make(SYS_readlinkat, AT_FDCWD, path, out, room);
+  return readlink_at(AT_FDCWD, path, out, room);
 }
-inline long lstat(const char* path, struct stat* out) {
-  return make(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
+inline long lstat_at(long folder, const char* path, struct stat* out) {
+  return make(SYS_newfstatat, folder, path, out, AT_SYMLINK_NOFOLLOW);
 }
+inline long lstat(const char* path, struct stat* out) { return lstat_at(AT_FDCWD, path, out); }
 inline long fstat(long file, struct stat* out) { return make(SYS_fstat, file, out); }
 inline long fchmod(long file, unsigned mode) { return make(SYS_fchmod, file, mode); }
 inline long ftruncate(long file, long bytes) { return make(SYS_ftruncate, file, bytes); }

@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <atomic>
 
-#include "base/bytes.hpp"
 #include "base/compiler.hpp"
 #include "os/calls.hpp"
 #include "os/named_files.hpp"
@@ -22,53 +20,82 @@ namespace files {
 namespace {
 
 constexpr mode_t kMode = 0666;
-constexpr unsigned kMostLinks = 4;
+constexpr unsigned kMostLinks = 4;           // of which each leads to the next
 constexpr std::size_t kLongestTarget = 384;  // on a stack that may have 16 KiB
 
-}  // namespace
+// The way to a file, which is no file yet.
+#ifdef O_PATH
+constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#else
+constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#endif
 
-bool is_absolute(const char* path) { return path[0] == '/'; }
-
-bool current_folder(char* out, std::size_t room) {
-  return call::getcwd(out, room) > 0 && is_absolute(out);  // else it lies outside of our root
+// Links of /proc name what is open, and cannot be read as a path.
+enum class Link : unsigned char { kTheirs, kOurs, kOfTheSystem };
+Link link_at(long folder, const char* name) {
+  struct stat found;
+  if (call::lstat_at(folder, name, &found) != 0 || !S_ISLNK(found.st_mode)) return Link::kTheirs;
+  if (found.st_uid != 0 && found.st_uid != static_cast<uid_t>(call::geteuid())) return Link::kTheirs;
+  const dev_t lies_on = found.st_dev;
+  return call::lstat_at(AT_FDCWD, "/proc/self", &found) == 0 && found.st_dev == lies_on ? Link::kOfTheSystem
+                                                                                        : Link::kOurs;
 }
 
-namespace {
-
-// The system's own links: they name what is open, and cannot be read as a path.
-bool is_of_the_system(const char* path) {
-  return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+void close_folder(long folder) {
+  if (folder >= 0) call::close(folder);
+}
+// Reads the link that `text` names, to right before `end`, in the same array. Returns where; null: it is too
+// long.
+const char* read_link(long folder, char* text, const char* end) {
+  const auto room = static_cast<std::size_t>(end - text);
+  // The kernel has read the name before it writes.
+  const long length = call::readlink_at(folder, text, text, room);
+  if (length <= 0 || static_cast<std::size_t>(length) >= room) return nullptr;
+  const std::size_t begin = room - static_cast<std::size_t>(length);
+  for (std::size_t i = room; i != begin; --i) text[i - 1] = text[i - 1 - begin];
+  return text + begin;
 }
 
-// Opens a file, and what a link leads to, unless another user made that.
-HZ_SLOW long open_without_waiting(const char* path, int flags) {
-  char target[kLongestTarget];
-  for (unsigned links = 0;; ++links) {
-    const long file = call::open(path, flags | O_NOFOLLOW, kMode);
-    if (file != -ELOOP) return file;
-    struct stat link;
-    if (links == kMostLinks || call::lstat(path, &link) != 0) return -1;
-    if (link.st_uid != 0 && link.st_uid != static_cast<uid_t>(call::geteuid())) return -1;
-    if (is_of_the_system(path)) return call::open(path, flags & ~O_NOFOLLOW, kMode);
-    const char* const name = strrchr(path, '/');
-    const std::size_t folder = name == nullptr ? 0 : static_cast<std::size_t>(name + 1 - path);
-    if (folder >= sizeof target) return -1;
-    // The kernel has read the path before it writes, so both may lie here.
-    char* const text = target + folder;
-    const std::size_t room = sizeof target - folder;
-    if (path != target) copy_bytes(target, path, folder);
-    const long length = call::readlink(path, text, room);
-    if (length <= 0 || static_cast<std::size_t>(length) >= room) return -1;
+// Opens a file, and what links on the way lead to, unless another user made one.
+HZ_SLOW long open_through_links(const char* path, int flags) {
+  char text[kLongestTarget];  // at its end what links led to and is left to walk, at its front the next name
+  const char* led = text + sizeof text - 1;
+  text[sizeof text - 1] = 0;
+  long folder = is_absolute(path) ? call::open("/", kFolder) : AT_FDCWD;
+  for (unsigned links = 0;;) {
+    while (*led == '/') ++led;
+    const char*& way = *led != 0 ? led : path;
+    while (*way == '/') ++way;
+    std::size_t length = 0;
+    for (; way[length] != 0 && way[length] != '/' && length < kLongestTarget - 1; ++length)
+      text[length] = way[length];
     text[length] = 0;
-    if (is_absolute(text)) copy_bytes(target, text, static_cast<std::size_t>(length) + 1);
-    path = target;
+    way += length;
+    const bool is_last = *led == 0 && *path == 0;
+    const int how = is_last ? flags : kFolder;
+    long next = call::open_at(folder, text, how | O_NOFOLLOW, kMode);
+    if (next == -ELOOP || (next == -ENOTDIR && !is_last)) {
+      const Link link = link_at(folder, text);
+      if (link == Link::kOfTheSystem) {
+        next = call::open_at(folder, text, how, kMode);
+      } else if (link == Link::kOurs && links++ != kMostLinks &&
+                 (led = read_link(folder, text, led)) != nullptr) {
+        if (!is_absolute(led)) continue;
+        close_folder(folder);
+        folder = call::open("/", kFolder);
+        continue;
+      }
+    }
+    close_folder(folder);
+    if (is_last || next < 0) return next;
+    folder = next;
   }
 }
 
 // Opens a file that the user named, which is none that waits: no folder, no block device. -1: it cannot be
 // had.
 long open_named(const char* path, int flags) {
-  const long file = open_without_waiting(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const long file = open_through_links(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat found;
   if (file < 0) return -1;
   if (call::fstat(file, &found) == 0 &&
@@ -79,6 +106,12 @@ long open_named(const char* path, int flags) {
 }
 
 }  // namespace
+
+bool is_absolute(const char* path) { return path[0] == '/'; }
+
+bool current_folder(char* out, std::size_t room) {
+  return call::getcwd(out, room) > 0 && is_absolute(out);  // else it lies outside of our root
+}
 
 std::intptr_t open_to_write(const char* path, Write how) {
   const int flags = how == Write::kAppend ? O_APPEND : how == Write::kReplace ? 0 : O_EXCL;
@@ -112,8 +145,8 @@ std::intptr_t open_fresh(const char* fresh, const char* path) {
   if (found != 0 && found != -ENOENT) return kInPlace;
   if (found == 0 && (!S_ISREG(old.st_mode) || (old.st_mode & S_IWUSR) == 0 || old.st_nlink != 1))
     return kInPlace;
-  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  const long file = call::open(fresh, flags, kMode);
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  const long file = open_through_links(fresh, flags);
   if (file == -EACCES || file == -EPERM || file == -EROFS) return kInPlace;
   if (file < 0 || found != 0) return file < 0 ? kInPlace - 1 : file;
   const bool same = call::fstat(file, &now) == 0 && now.st_uid == old.st_uid && now.st_gid == old.st_gid &&

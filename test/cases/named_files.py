@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files that a user names for statistics and profiles: a pipe without a reader keeps no process from its end, a link
-# that another user made is not followed, links of this user and of the system are. A profile takes the place of an
+# that another user made is not followed, to a file or to a folder, links of this user and of the system are. A profile takes the place of an
 # older one as a whole, or leaves it as it is.
 # alone
 import os
@@ -53,6 +53,12 @@ def check(kind: str, folder: Path) -> None:
         (folder / f"{name}2").symlink_to(name)
         run(kind, str(folder / f"{name}2"))
         expect((folder / target).stat().st_size != 0, f"{kind}: a link of this user is not followed: {name}")
+    (folder / "below").mkdir()
+    for name, target in (("by_name", folder), ("by_way", Path("below/.."))):
+        plain.unlink(missing_ok=True)
+        (folder / name).symlink_to(target)
+        run(kind, str(folder / name / "below/..//plain"))
+        expect(plain.stat().st_size != 0, f"{kind}: a folder's link of this user is not followed: {name}")
     for stream in ("/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"):
         expect("line=" in run(kind, stream) or kind != "HZ_STATS_FILE", f"{kind}: nothing comes to {stream}")
     if os.geteuid() == 0:
@@ -60,9 +66,13 @@ def check(kind: str, folder: Path) -> None:
         link.symlink_to(victim)
         os.lchown(link, NOBODY, NOBODY)
         (folder / "behind").symlink_to(link)
-        for name in ("link", "behind"):
+        (folder / "folder").symlink_to(folder)
+        os.lchown(folder / "folder", NOBODY, NOBODY)
+        (folder / "mine_to_it").symlink_to(folder / "folder")
+        for name in ("link", "behind", "folder/victim", "folder/unmade", "mine_to_it/victim", "folder/../victim"):
             run(kind, str(folder / name))
             expect(victim.read_text() == "important", f"{kind}: the link of another user is followed: {name}")
+            expect(not (folder / "unmade").exists(), f"{kind}: a file is made behind the link of another user")
 
 
 def check_replaced(kind: str, folder: Path) -> None:
