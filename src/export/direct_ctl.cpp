@@ -13,7 +13,7 @@ void begin_control() { Control::at_load(kControlled<ThisLibrary>); }
 
 HZ_EXPORT int hz_ctl(const char* key, const char* set, char* get, size_t get_bytes) {
   hz::os::TextInto text(get, get_bytes);
-  const std::string_view value = set == nullptr ? "" : set;
+  const hz::TextView value = set == nullptr ? "" : set;
   return hz::Control::ask(hz::kControlled<ThisLibrary>, key == nullptr ? "" : key,
                           set == nullptr ? nullptr : &value, text);
 }

@@ -27,7 +27,7 @@ constexpr Deed kDeeds[] = {
      Action::kWriteHeapProfile}};
 
 // What somebody sent, of which nothing is known.
-TextInto& shown(TextInto& text, std::string_view value) {
+TextInto& shown(TextInto& text, TextView value) {
   constexpr std::size_t kMost = 100;
   for (std::size_t i = 0; i < value.size() && i < kMost; ++i)
     text.part(value[i] >= ' ' && value[i] <= '~' ? &value[i] : "?", 1);
@@ -47,14 +47,14 @@ void list(const Controlled& heap, TextInto& text) {
   for (const Deed& deed : kDeeds) text.text(deed.key).text("\taction\t-\t").text(deed.meaning).text("\n");
 }
 
-int act(const Controlled& heap, const Deed& deed, const std::string_view* value, TextInto& text) {
+int act(const Controlled& heap, const Deed& deed, const TextView* value, TextInto& text) {
   if (value == nullptr) return text.text(deed.key).text(" is something to do: it is set, not read"), EPERM;
   if (!value->empty()) return text.text(deed.key).text(" takes no value"), EINVAL;
   const Outcome outcome = heap.act(deed.action);
   return text.text(outcome.text), outcome.error;
 }
 
-int set(const Controlled& heap, const Options::Knob& knob, std::string_view value, TextInto& text) {
+int set(const Controlled& heap, const Options::Knob& knob, TextView value, TextInto& text) {
   if (knob.live == Setting::kStartOnly) {
     text.text(knob.key).text(" is read at the start alone: set ").text(knob.variable);
     return text.text(" in the environment of the program"), EPERM;
@@ -70,8 +70,7 @@ int set(const Controlled& heap, const Options::Knob& knob, std::string_view valu
   return outcome.error;
 }
 
-int ask_knob(const Controlled& heap, const Options::Knob& knob, const std::string_view* value,
-             TextInto& text) {
+int ask_knob(const Controlled& heap, const Options::Knob& knob, const TextView* value, TextInto& text) {
   if (const char* const why = heap.lacks(knob.live))
     return text.text(knob.key).text(" is nothing here: ").text(why), ENOTSUP;
   const int error = value == nullptr ? 0 : set(heap, knob, *value, text);
@@ -81,8 +80,7 @@ int ask_knob(const Controlled& heap, const Options::Knob& knob, const std::strin
 
 }  // namespace
 
-int Control::ask(const Controlled& heap, std::string_view key, const std::string_view* value,
-                 TextInto& text) {
+int Control::ask(const Controlled& heap, TextView key, const TextView* value, TextInto& text) {
   if (key == "list" && value == nullptr) return list(heap, text), 0;
   for (const Options::Knob& knob : Options::kKnobs)
     if (key == knob.key) return ask_knob(heap, knob, value, text);
@@ -112,7 +110,7 @@ HZ_COLD void warn_of_refusal(const char* variable, int error) {
 }
 HZ_COLD void warn_of_file() {
   constexpr std::size_t kShown = 400;
-  const std::string_view path = os::kept_path(os::File::kStatsFolder);
+  const TextView path = os::kept_path(os::File::kStatsFolder);
   os::Message message;
   message.text("hz: warning: HZ_STATS_DIR=").part(path.data(), path.size() < kShown ? path.size() : kShown);
   message.text(path.size() < kShown ? "" : "...").text(": no file can be written there\n").send();
@@ -225,8 +223,8 @@ std::size_t Control::answer(const os::Request& request, char* out, std::size_t r
       error = EMSGSIZE;
       break;
     case os::Client::kAsks: {
-      std::string_view value(request.line, request.length);
-      const std::string_view verb = cut(value, ' '), key = cut(value, ' ');
+      TextView value(request.line, request.length);
+      const TextView verb = cut(value, ' '), key = cut(value, ' ');
       if (verb == "get" || verb == "set") {
         error = ask(*controlled, key, verb == "set" ? &value : nullptr, text);
       } else {

@@ -14,8 +14,8 @@
 #pragma once
 
 #include <atomic>
-#include <string_view>
 
+#include "base/text.hpp"
 #include "heap/options.hpp"
 #include "os/message.hpp"
 
@@ -45,8 +45,7 @@ inline constexpr Controlled kControlled = {&Library::settings, &Library::lacks, 
 struct Control {
   // What stands under `key` now, after it was set to `value`, unless that is null; "list": all of them. 0 and
   // the value, or an error as errno has them and a sentence.
-  static int ask(const Controlled& heap, std::string_view key, const std::string_view* value,
-                 os::TextInto& text);
+  static int ask(const Controlled& heap, TextView key, const TextView* value, os::TextInto& text);
 
   // At load, when the options have been read. Warns of what the system refuses.
   static void at_load(const Controlled& heap);

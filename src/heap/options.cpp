@@ -12,7 +12,7 @@ namespace hz {
 namespace {
 
 constexpr const char* kList = "HZ_OPTIONS";
-constexpr std::string_view kPrefix = "HZ_";
+constexpr TextView kPrefix = "HZ_";
 constexpr unsigned kMostMistyped = 2;  // letters
 
 constexpr unsigned kNoUnit = 64;
@@ -21,14 +21,14 @@ constexpr std::size_t kLeastLimit = kMiB;
 constexpr std::size_t kMostLimit = 16384 * kGiB;
 constexpr std::size_t kInterval = 512 * kKiB, kMostInterval = kGiB;  // between samples of the heap profile
 constexpr std::size_t kMostSample = 1'000'000'000;
-constexpr std::string_view kHeapProfileFile = "hakozuna.%p.heap";
+constexpr TextView kHeapProfileFile = "hakozuna.%p.heap";
 
 unsigned shift_of(char unit) {
   const int lower = unit | 0x20;
   return lower == 'k' ? 10 : lower == 'm' ? 20 : lower == 'g' ? 30 : kNoUnit;
 }
 // Bytes, with or without a unit.
-bool parse_size(std::string_view text, std::size_t low, std::size_t high, std::size_t& out) {
+bool parse_size(TextView text, std::size_t low, std::size_t high, std::size_t& out) {
   std::size_t n = 0;
   if (!number(text, high, n) || text.size() > 1) return false;
   const unsigned shift = text.empty() ? 0 : shift_of(text[0]);
@@ -37,7 +37,7 @@ bool parse_size(std::string_view text, std::size_t low, std::size_t high, std::s
   return true;
 }
 // A size, or per cent. Less than a MiB is no limit a program starts under, but a forgotten unit.
-bool parse_limit(std::string_view text, MemoryLimit& out) {
+bool parse_limit(TextView text, MemoryLimit& out) {
   std::size_t n = 0;
   if (!text.empty() && text.back() == '%') {
     text.remove_suffix(1);
@@ -61,7 +61,7 @@ constexpr const char* kHugePages[] = {"auto", "never", "always"};
 constexpr const char* kPolicies[] = {"frozen", "observe", "learn"};
 
 template <class T, std::size_t kCount>
-bool choose(std::string_view value, const char* const (&words)[kCount], T& out) {
+bool choose(TextView value, const char* const (&words)[kCount], T& out) {
   for (std::size_t i = 0; i < kCount; ++i)
     if (value == words[i]) return out = static_cast<T>(i), true;
   return false;
@@ -69,7 +69,7 @@ bool choose(std::string_view value, const char* const (&words)[kCount], T& out) 
 
 // A knob that is one member of Options, which is a word of a list, or a number.
 template <auto kMember, const auto& kWords>
-bool set_word(Options& o, std::string_view value) {
+bool set_word(Options& o, TextView value) {
   return choose(value, kWords, o.*kMember);
 }
 template <auto kMember, const auto& kWords>
@@ -81,25 +81,23 @@ void tell_number(const Options& o, Text& text) {
   text.decimal(o.*kMember);
 }
 
-bool set_stats(Options& o, std::string_view value) {
+bool set_stats(Options& o, TextView value) {
   const bool chosen = choose(value, kStats, o.stats);
   o.stats_said |= chosen;
   return chosen;
 }
-constexpr std::string_view kAuto = "auto";
-bool set_thread_cache(Options& o, std::string_view value) {
+constexpr TextView kAuto = "auto";
+bool set_thread_cache(Options& o, TextView value) {
   if (value == kAuto) return o.thread_cache = 0, true;
   return parse_size(value, 1, kMostCache, o.thread_cache);
 }
 void tell_thread_cache(const Options& o, Text& text) {
   o.thread_cache == 0 ? text.part(kAuto.data(), kAuto.size()) : text.decimal(o.thread_cache);
 }
-bool set_retain(Options& o, std::string_view value) { return parse(value, 100, 1000, o.retain); }
-bool set_retain_floor(Options& o, std::string_view value) {
-  return parse_size(value, 0, kMostCache, o.retain_floor);
-}
+bool set_retain(Options& o, TextView value) { return parse(value, 100, 1000, o.retain); }
+bool set_retain_floor(Options& o, TextView value) { return parse_size(value, 0, kMostCache, o.retain_floor); }
 
-bool set_preset(Options& o, std::string_view value) {
+bool set_preset(Options& o, TextView value) {
   if (value.empty() || value.size() >= sizeof o.preset) return false;
   copy_bytes(o.preset, value.data(), value.size());
   o.preset[value.size()] = 0;
@@ -113,33 +111,31 @@ void tell_path(const Options&, Text& text) {
   text.text(path[0] == 0 ? "none" : path);
 }
 template <os::File kFile>
-bool set_path(Options&, std::string_view value) {
+bool set_path(Options&, TextView value) {
   return os::keep_path(kFile, value.data(), value.size());
 }
-bool set_stats_file(Options& o, std::string_view value) {
+bool set_stats_file(Options& o, TextView value) {
   const bool kept = os::keep_path(os::File::kStatistics, value.data(), value.size());
   o.stats_file_said |= kept;
   return kept;
 }
-bool set_bound(std::string_view value, std::size_t low, std::size_t high, unsigned& out) {
+bool set_bound(TextView value, std::size_t low, std::size_t high, unsigned& out) {
   std::size_t n = 0;
   const bool is = parse(value, low, high, n);
   if (is) out = static_cast<unsigned>(n);
   return is;
 }
 template <auto kMember, std::size_t kLow, std::size_t kHigh>
-bool set_cap(Options& o, std::string_view value) {
+bool set_cap(Options& o, TextView value) {
   return set_bound(value, kLow, kHigh, o.cap.*kMember);
 }
 template <auto kMember>
 void tell_cap(const Options& o, Text& text) {
   text.decimal(o.cap.*kMember);
 }
-bool set_learn_cache(Options& o, std::string_view value) {
-  return parse_size(value, 1, kMostCache, o.cap.cache);
-}
+bool set_learn_cache(Options& o, TextView value) { return parse_size(value, 1, kMostCache, o.cap.cache); }
 template <auto kMember>
-bool set_limit(Options& o, std::string_view value) {
+bool set_limit(Options& o, TextView value) {
   return parse_limit(value, o.*kMember);
 }
 template <auto kMember>
@@ -149,15 +145,13 @@ void tell_limit(const Options& o, Text& text) {
 }
 
 // Bytes between samples, or whether.
-bool set_heap_profile(Options& o, std::string_view value) {
+bool set_heap_profile(Options& o, TextView value) {
   if (!parse_size(value, 0, kMostInterval, o.heap_profile)) return false;
   if (o.heap_profile == 1) o.heap_profile = kInterval;
   return o.heap_profile_said = true;
 }
-bool set_guard_sample(Options& o, std::string_view value) {
-  return parse(value, 0, kMostSample, o.guard_sample);
-}
-bool set_heap_profile_file(Options& o, std::string_view value) {
+bool set_guard_sample(Options& o, TextView value) { return parse(value, 0, kMostSample, o.guard_sample); }
+bool set_heap_profile_file(Options& o, TextView value) {
   const bool kept = os::keep_path(os::File::kHeapProfile, value.data(), value.size());
   o.heap_profile_file_said |= kept;
   return kept;
@@ -166,11 +160,9 @@ bool set_heap_profile_file(Options& o, std::string_view value) {
 // --- what is not understood
 
 constexpr std::size_t kMostOfAName = 100;
-std::size_t shown(std::string_view text, std::size_t most = 150) {
-  return text.size() < most ? text.size() : most;
-}
+std::size_t shown(TextView text, std::size_t most = 150) { return text.size() < most ? text.size() : most; }
 // What follows is the list of what is accepted; there is room for it, however long the rest is.
-os::Message& begin_warning(os::Message& message, std::string_view name, std::string_view value) {
+os::Message& begin_warning(os::Message& message, TextView name, TextView value) {
   message.text("hz: warning: ")
       .part(name.data(), shown(name, kMostOfAName))
       .text("=")
@@ -178,18 +170,18 @@ os::Message& begin_warning(os::Message& message, std::string_view name, std::str
   return message.text(shown(value) < value.size() ? "..." : "").text(" not understood; accepted:");
 }
 // Functions of their own: a message takes 700 bytes of the stack.
-HZ_COLD void warn_of_value(const Options::Knob& knob, std::string_view value) {
+HZ_COLD void warn_of_value(const Options::Knob& knob, TextView value) {
   os::Message message;
   begin_warning(message, knob.variable, value).text(" ").text(knob.accepted).text("\n").send();
 }
-HZ_COLD void warn_of_key(std::string_view key) {
+HZ_COLD void warn_of_key(TextView key) {
   os::Message message;
   begin_warning(message, kList, key);
   for (const Options::Knob& knob : Options::kKnobs) message.text(" ").text(knob.key);
   message.text("\n").send();
 }
 // The value stays untold: the variable may be another product's, and hold a secret.
-HZ_COLD void warn_of_variable(std::string_view name, const char* meant) {
+HZ_COLD void warn_of_variable(TextView name, const char* meant) {
   os::Message message;
   message.text("hz: warning: ").part(name.data(), name.size());
   message.text(" not understood; did you mean ").text(meant).text("?\n").send();
@@ -197,16 +189,16 @@ HZ_COLD void warn_of_variable(std::string_view name, const char* meant) {
 
 // --- one after the other
 
-void apply(Options& o, const Options::Knob& knob, std::string_view value) {
+void apply(Options& o, const Options::Knob& knob, TextView value) {
   if (!knob.set(o, value)) warn_of_value(knob, value);
 }
 
 // key:value,key:value
-void read_list(Options& o, std::string_view list) {
+void read_list(Options& o, TextView list) {
   while (!list.empty()) {
-    const std::string_view item = cut(list, ',');
-    std::string_view value = item;
-    std::string_view key = cut(value, ':');
+    const TextView item = cut(list, ',');
+    TextView value = item;
+    TextView key = cut(value, ':');
     if (key == "profile") key = "preset";  // as published
     const Options::Knob* found = nullptr;
     for (const Options::Knob& knob : Options::kKnobs) {
@@ -222,13 +214,13 @@ void read_list(Options& o, std::string_view list) {
 
 // Returns true if at most kMost letters of one are to be changed, dropped or added to make it the other.
 template <unsigned kMost>
-bool resembles(std::string_view one, std::string_view other) {
+bool resembles(TextView one, TextView other) {
   while (!one.empty() && !other.empty() && one[0] == other[0]) one.remove_prefix(1), other.remove_prefix(1);
   if (one.empty() || other.empty()) return one.size() + other.size() <= kMost;
   if constexpr (kMost == 0) {
     return false;
   } else {
-    std::string_view rest = one, others = other;  // substr() throws
+    TextView rest = one, others = other;  // substr() throws
     rest.remove_prefix(1), others.remove_prefix(1);
     return resembles<kMost - 1>(rest, others) || resembles<kMost - 1>(rest, other) ||
            resembles<kMost - 1>(one, others);
@@ -238,9 +230,10 @@ bool resembles(std::string_view one, std::string_view other) {
 // Warns of a variable that is none of ours, if it resembles one: not again where the parent process was
 // started with it and with the entry that loaded the same heap, nullptr if none did.
 void check_name(const char* entry, const char* preload) {
-  std::string_view rest = entry;
-  const std::string_view name = cut(rest, '=');
-  if (!begins_with(name, kPrefix)) return;
+  for (std::size_t i = 0; i < kPrefix.size(); ++i)
+    if (entry[i] != kPrefix[i]) return;
+  TextView rest = entry;
+  const TextView name = cut(rest, '=');
   const char* meant = resembles<kMostMistyped>(name, kList) ? kList : nullptr;
   for (const Options::Knob& knob : Options::kKnobs) {
     if (name == knob.variable) return;
@@ -264,8 +257,7 @@ Options Options::read() {
   if (options.heap_profile_file_said && !options.heap_profile_said) options.heap_profile = kInterval;
   if (options.heap_profile != 0) keep_heap_profile_file();
   const char* preload = environment.value_of(os::kPreload);
-  if (preload != nullptr)
-    preload -= std::string_view(os::kPreload).size() + 1;  // from the value to its entry
+  if (preload != nullptr) preload -= TextView(os::kPreload).size() + 1;  // from the value to its entry
   environment.rewind();
   while (const char* entry = environment.next()) check_name(entry, preload);
   return options;

@@ -8,8 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
+#include "base/text.hpp"
 #include "box/policy/contract.hpp"
 #include "box/retain/contract.hpp"
 #include "box/source/contract.hpp"
@@ -31,7 +31,7 @@ struct Preset {
 };
 
 template <class Presets>
-const Preset* preset_among(const Presets& presets, std::string_view name) {
+const Preset* preset_among(const Presets& presets, TextView name) {
   for (const Preset& one : presets)
     if (name == one.name) return &one;
   return nullptr;
@@ -80,7 +80,7 @@ struct Options {
     const char* variable;  // as in the environment
     const char* accepted;
     const char* meaning;
-    bool (*set)(Options&, std::string_view value);
+    bool (*set)(Options&, TextView value);
     void (*tell)(const Options&, os::TextInto&);  // as `set` would take it
     Setting live = Setting::kStartOnly;
   };

@@ -4,8 +4,6 @@
 // before it, so that a text which was cut off or changed is none.
 #include "heap/profile.hpp"
 
-#include <string_view>
-
 #include "base/text.hpp"
 #include "os/lock.hpp"
 #include "os/message.hpp"
@@ -13,7 +11,7 @@
 namespace hz {
 namespace {
 
-constexpr std::string_view kFirst = "hakozuna-profile 1";
+constexpr TextView kFirst = "hakozuna-profile 1";
 // Sizes that make up less of all slots than this are left out of the text.
 constexpr std::uint64_t kLeastShare = 512;
 
@@ -21,7 +19,7 @@ using Text = os::BasicMessage<Profile::kMostBytes>;
 constinit Text composed;  // far too long for a stack; touched in a heap that observes alone
 
 // FNV-1a, 64 bits: G. Fowler, L. C. Noll, K.-P. Vo.
-std::uint64_t sum_of(std::string_view text) {
+std::uint64_t sum_of(TextView text) {
   std::uint64_t sum = 0xcbf29ce484222325;
   for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return sum;
@@ -32,7 +30,7 @@ unsigned doubling_of(std::size_t size) { return log2_floor(size - 1) - kSpareMin
 // A function of its own: a message takes 700 bytes of the stack.
 HZ_COLD void warn(const char* what) {
   constexpr std::size_t kShown = 400;
-  const std::string_view path = os::kept_path(os::File::kProfile);
+  const TextView path = os::kept_path(os::File::kProfile);
   os::Message message;
   message.text("hz: warning: profile ").part(path.data(), path.size() < kShown ? path.size() : kShown);
   message.text(path.size() < kShown ? ": " : "...: ").text(what).text("\n").send();
@@ -55,21 +53,21 @@ Profile Profile::of(const SizeWatch& watch) {
   return best;
 }
 
-const char* Profile::parse(std::string_view all) {
+const char* Profile::parse(TextView all) {
   *this = {};
-  std::string_view rest = all;
+  TextView rest = all;
   if (cut(rest, '\n') != kFirst) return "it is no profile of this version; ignored";
   Profile read;
   while (!rest.empty()) {
-    const std::string_view before(all.data(), all.size() - rest.size());
+    const TextView before(all.data(), all.size() - rest.size());
     const std::size_t length = rest.size();
-    std::string_view line = cut(rest, '\n');
+    TextView line = cut(rest, '\n');
     if (line.size() == length) break;  // cut off
-    const std::string_view word = cut(line, ' ');
+    const TextView word = cut(line, ' ');
     if (word == "sum") {
       os::BasicMessage<16> sum;
       sum.hex(sum_of(before));
-      if (line != std::string_view(sum.data(), sum.size()) || !rest.empty()) break;
+      if (line != TextView(sum.data(), sum.size()) || !rest.empty()) break;
       *this = read;
       return nullptr;
     }
@@ -93,7 +91,7 @@ void Profile::deal_out() const {
   }
 }
 
-std::string_view Profile::compose(const Seen& seen, const char* line) {
+TextView Profile::compose(const Seen& seen, const char* line) {
   const SizeWatch& watch = seen.sizes;
   std::uint64_t all = 0;
   for (unsigned n = 0; n < SizeWatch::kNumbers; ++n) all += watch.slots(n);
@@ -143,7 +141,7 @@ bool Profile::write_file(const Seen& seen, const char* line) {
   static constinit os::Turn turn;
   const os::Turn::Mine mine(turn);
   if (!mine.is()) return false;
-  const std::string_view text = compose(seen, line);
+  const TextView text = compose(seen, line);
   const bool written = os::write_profile(text.data(), text.size());
   if (!written) warn("it cannot be written");
   return written;

@@ -6,9 +6,8 @@
 // when the program asks for it; nothing allocates.
 #pragma once
 
-#include <string_view>
-
 #include "base/size_classes.hpp"
+#include "base/text.hpp"
 #include "box/policy/contract.hpp"
 #include "os/os.hpp"
 
@@ -26,7 +25,7 @@ struct Profile {
   static Profile of(const SizeWatch& watch);
 
   // nullptr, or what is wrong with the text: then nothing of it counts.
-  const char* parse(std::string_view text);
+  const char* parse(TextView text);
   void deal_out() const;
 
   // What a policy has seen and come to so far.
@@ -36,7 +35,7 @@ struct Profile {
     Held peak;
   };
   // The text stands until the next one is composed, by one thread at a time.
-  static std::string_view compose(const Seen& seen, const char* line);
+  static TextView compose(const Seen& seen, const char* line);
 
   static bool has_file() { return *os::kept_path(os::File::kProfile) != 0; }
   // Reads the file that the user named and deals its classes out; a warning, and an empty one, if it is not

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "base/text.hpp"
 #include "heap/fences.hpp"
 #include "heap/options.hpp"
 #include "heap/profile.hpp"
@@ -88,14 +89,14 @@ struct Start {
 
   // One of the line's, or of those that every line has, which a heap that learns takes as a rule to go by.
   static void apply_preset() {
-    const std::string_view name = options.preset;
+    const TextView name = options.preset;
     if (name.empty()) return;
     if (const Preset* const own = preset_among(kPresets, name)) return set(*own);
     if (!fixed(name)) options.warn_of_preset(Line::kName);
   }
   // Of those that every line has. A heap that learns goes by its rule; small is one for any heap; the others
   // are values then.
-  static bool fixed(std::string_view name) {
+  static bool fixed(TextView name) {
     if (!Line::Policy::fix(name)) return false;
     if (name == "small") S::set_bounds(os::microseconds());
     const Preset* const values = preset_among(kCommon, name);

@@ -2,8 +2,7 @@
 //
 // What the environment says, variable by variable; where it is got from is the system's part. See os.hpp for
 // the contract; called once, when the heap opens.
-#include <string.h>
-
+#include "base/text.hpp"
 #include "os/os.hpp"
 
 namespace hz::os {
@@ -18,15 +17,17 @@ const char* Environment::next() {
   }
   if (at_ >= bytes_) return nullptr;
   const char* entry = text_ + at_;
-  at_ += strlen(entry) + 1;
+  at_ += TextView(entry).size() + 1;
   return entry;
 }
 
 const char* Environment::value_of(const char* name) {
-  const std::size_t n = strlen(name);
   rewind();
-  while (const char* entry = next())
-    if (strncmp(entry, name, n) == 0 && entry[n] == '=') return entry + n + 1;
+  while (const char* entry = next()) {
+    const char* wanted = name;
+    while (*wanted != 0 && *entry == *wanted) ++entry, ++wanted;
+    if (*wanted == 0 && *entry == '=') return entry + 1;
+  }
   return nullptr;
 }
 

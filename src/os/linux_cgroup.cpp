@@ -11,11 +11,11 @@
 // MOUNTPOINT. In a namespace of their own both paths are relative to the namespace's root, so the rule stays
 // the same; a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is
 // skipped.
-#include <string.h>
 #include <unistd.h>
 
 #include <new>
 
+#include "base/text.hpp"
 #include "os/calls.hpp"
 #include "os/linux_file.hpp"
 #include "os/os.hpp"
@@ -48,13 +48,12 @@ struct Path {
   void cut(std::size_t to) { text[length = to] = 0; }
 };
 
-bool is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+bool is(const char* a, TextView b) { return b == a; }
 
-// Whether `word` is one of a list with commas.
-bool lists(const char* list, const char* word) {
-  const std::size_t n = strlen(word);
-  for (const char* at = list; (at = strstr(at, word)) != nullptr; ++at)
-    if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == 0)) return true;
+// Returns true if `word` is one of a list with commas.
+bool lists(TextView list, TextView word) {
+  while (!list.empty())
+    if (cut(list, ',') == word) return true;
   return false;
 }
 
@@ -227,11 +226,11 @@ class Reader {
   // The part of the group's path below the root of the mount; null if it does not lie there.
   static const char* under(const Path& group, const char* mount_root) {
     if (!group.whole || group.length == 0) return nullptr;
-    const std::size_t n = is(mount_root, "/") ? 0 : strlen(mount_root);
-    if (strncmp(group.text, mount_root, n) != 0) return nullptr;
-    const char* below = group.text + n;
+    const TextView root = is(mount_root, "/") ? "" : mount_root;
+    if (!begins_with(group.text, root)) return nullptr;
+    const char* below = group.text + root.size();
     if (*below != 0 && *below != '/') return nullptr;
-    const bool outside = strncmp(below, "/..", 3) == 0 && (below[3] == 0 || below[3] == '/');
+    const bool outside = begins_with(below, "/..") && (below[3] == 0 || below[3] == '/');
     return outside ? nullptr : below;
   }
 

@@ -38,7 +38,7 @@ void stay_loaded() {
 }
 
 Code own_code() {
-  const std::uintptr_t entry = getauxval(AT_ENTRY);
+  const std::uintptr_t entry = auxiliary_value(AT_ENTRY);
   const Code code = {address(__ehdr_start), address(etext)};
   return entry >= code.begin && entry < code.end ? Code{} : code;
 }

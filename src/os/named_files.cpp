@@ -5,9 +5,8 @@
 // signal handler, and once a second by the thread of control.
 #include "os/named_files.hpp"
 
-#include <string.h>
-
 #include "base/bytes.hpp"
+#include "base/text.hpp"
 #include "os/message.hpp"
 #include "os/os.hpp"
 
@@ -53,7 +52,7 @@ constinit Path profile_path, heap_profile_path, fresh_profile_path, fresh_heap_p
 // Beside `path`, so that a rename can move it there; null: there is no such name.
 const char* fresh_of(File file, const char* path) {
   Path& fresh = file == File::kProfile ? fresh_profile_path : fresh_heap_profile_path;
-  const std::size_t length = strlen(path);
+  const std::size_t length = TextView(path).size();
   if (length == 0 || length > kLongestFolder + kLongestPath) return nullptr;
   copy_bytes(fresh.text, path, length);
   // With the time: processes of two containers may have one number and one folder.
@@ -80,7 +79,7 @@ bool keep_path(File file, const char* path, std::size_t length) {
   std::size_t folder = 0;
   if (!files::is_absolute(path)) {
     if (!files::current_folder(text, kLongestFolder)) return text[0] = 0, false;
-    folder = strlen(text);
+    folder = TextView(text).size();
     text[folder++] = '/';
   }
   copy_bytes(text + folder, path, length);

@@ -4,6 +4,7 @@
 // run:
 // run: HZ_STATS=1 HZ_GUARD_SAMPLE=100 HZ_PROFILE_HEAP=1 HZ_PROFILE_HEAP_FILE=/dev/null
 // run: HZ_BACKGROUND=0 HZ_CONTROL=1
+// run: HZ_OPTIONS=limit_soft:50%,preset:small HZ_POLICY=observe HZ_PROFILE=/dev/null HZ_STATSS=1
 // prints: ok
 #include <malloc.h>
 #include <pthread.h>

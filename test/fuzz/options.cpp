@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string said = told(knob, options);
     if (said == told(knob, unsaid)) continue;
     Options again;
-    expect(knob.set(again, said), "what a knob tells is not understood");
+    expect(knob.set(again, {said.data(), said.size()}), "what a knob tells is not understood");
     expect(told(knob, again) == said, "what a knob tells is another value");
   }
   constexpr std::size_t kCache = std::size_t{4} << 30, kLimit = std::size_t{1} << 44;

@@ -16,7 +16,7 @@ namespace {
 void read(const std::string& text) {
   hz::Profile profile;
   profile.sizes[0] = 77;
-  const bool wrong = profile.parse(text) != nullptr;
+  const bool wrong = profile.parse({text.data(), text.size()}) != nullptr;
   for (unsigned i = 0; i < hz::kSpares; ++i) {
     const std::size_t size = profile.sizes[i];
     expect(size == 0 || (!wrong && hz::SizeClasses::may_deal(size)), "a class that there cannot be");
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t most = ~std::uint64_t{0};
   const hz::Profile::Seen seen{
       *watch, {.calm = size % 2 != 0, .windows = most, .busy = most}, {.blocks = most, .dirty = most}};
-  const std::string written(hz::Profile::compose(seen, "hakozuna"));
+  const hz::TextView written = hz::Profile::compose(seen, "hakozuna");
   hz::Profile again;
   expect(again.parse(written) == nullptr, "what was written is not read");
   const hz::Profile profile = hz::Profile::of(*watch);

@@ -333,7 +333,7 @@ TEST_F(OptionsTest, WhatIsToldIsUnderstood) {
     EXPECT_NE("", before) << knob.key;
     if (before == "none") continue;
     Options other;
-    EXPECT_TRUE(knob.set(other, before)) << knob.key << "=" << before;
+    EXPECT_TRUE(knob.set(other, {before.data(), before.size()})) << knob.key << "=" << before;
     EXPECT_EQ(before, told(other, knob)) << knob.key;
   }
 }

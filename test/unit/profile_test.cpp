@@ -26,17 +26,22 @@ std::string Observed(bool calm = true) {
       watch->acquired(hz::scan_bin(size));
     }
   }
-  return std::string(Profile::compose(
+  const hz::TextView text = Profile::compose(
       {*watch, {.calm = calm}, {.blocks = 700, .waiting = 90, .cached = 8, .in_spans = 200, .dirty = 2}},
-      "hakozuna"));
+      "hakozuna");
+  return {text.data(), text.size()};
 }
 
 std::string Made(const std::string& lines) { return Summed("hakozuna-profile 1\n" + lines); }
 
+const char* Parse(Profile& profile, const std::string& text) {
+  return profile.parse({text.data(), text.size()});
+}
+
 const char* Wrong(const std::string& text) {
   Profile profile;
   profile.sizes[0] = 77;
-  const char* wrong = profile.parse(text);
+  const char* wrong = Parse(profile, text);
   if (wrong != nullptr) {
     for (const std::size_t size : profile.sizes) EXPECT_EQ(0u, size) << "nothing of it counts";
     EXPECT_FALSE(profile.small);
@@ -52,12 +57,12 @@ TEST(ProfileText, SaysWhatWasObserved) {
                            "\nsize 1040 slots 2000\n", "\nsize 32 slots 1000\n", "\nsize 30000 slots 1000\n"})
     EXPECT_NE(std::string::npos, text.find(line)) << line << "in\n" << text;
   Profile profile;
-  ASSERT_EQ(nullptr, profile.parse(text));
+  ASSERT_EQ(nullptr, Parse(profile, text));
   EXPECT_EQ(1040u, profile.sizes[1]);
   EXPECT_EQ(4128u, profile.sizes[3]);
   EXPECT_EQ(0u, profile.sizes[0] + profile.sizes[2] + profile.sizes[4]);
   EXPECT_TRUE(profile.small);
-  ASSERT_EQ(nullptr, profile.parse(Observed(false)));
+  ASSERT_EQ(nullptr, Parse(profile, Observed(false)));
   EXPECT_FALSE(profile.small) << "its threads are busy in the allocator";
 }
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <concepts>
-#include <string_view>
 
+#include "base/text.hpp"
 #include "box/policy/size_watch.hpp"
 
 namespace hz {
@@ -75,7 +75,7 @@ template <class P>
 concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, Learning learning,
                                   const Cap& cap, typename P::PerThread& t, const typename P::PerThread& seen,
                                   const Allowance& allowance, std::uint64_t microseconds,
-                                  std::uint16_t fingerprint, const Held& held, std::string_view name) {
+                                  std::uint16_t fingerprint, const Held& held, TextView name) {
   { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
   { P::max_capacity(bin) } -> std::same_as<unsigned>;             // never more
   { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full

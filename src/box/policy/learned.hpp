@@ -7,6 +7,7 @@
 // on, an event is not told: one load at each crossing. Used by all lines of boxes.
 #pragma once
 
+#include "base/text.hpp"
 #include "box/policy/contract.hpp"
 #include "box/policy/rating.hpp"
 #include "box/policy/tempo.hpp"
@@ -120,7 +121,7 @@ struct Learned : Rules {
     taken.store(false, std::memory_order_release);
     return held;
   }
-  static bool fix(std::string_view name) {
+  static bool fix(TextView name) {
     for (unsigned i = 0; i < Tempo::kPresetCount; ++i) {
       if (name != Tempo::kPresets[i].name) continue;
       rating.fix(i);

@@ -11,7 +11,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string_view>
+
+#include "base/text.hpp"
 
 namespace hz::jemalloc {
 
@@ -68,18 +69,18 @@ struct Row {
 inline constexpr std::size_t kMostWords = 6;
 
 // Takes the first word off, and the dot behind it.
-inline std::string_view next_word(std::string_view& name) {
+inline TextView next_word(TextView& name) {
   const std::size_t length = std::min(name.find('.'), name.size());
-  const std::string_view word(name.data(), length);
+  const TextView word(name.data(), length);
   name.remove_prefix(std::min(length + 1, name.size()));
   return word;
 }
-inline std::size_t words_in(std::string_view name) {
+inline std::size_t words_in(TextView name) {
   return name.empty() ? 0 : static_cast<std::size_t>(std::count(name.begin(), name.end(), '.')) + 1;
 }
 
 // A decimal number; false if the word is none.
-inline bool read_number(std::string_view word, std::size_t& number) {
+inline bool read_number(TextView word, std::size_t& number) {
   number = 0;
   for (const char c : word) {
     if (c < '0' || c > '9' || number > (std::size_t{1} << 32)) return false;
@@ -95,7 +96,7 @@ class Names {
   constexpr explicit Names(const Row (&rows)[kRows]) : rows_(rows) {}
 
   // The MIB of a name, of at most `*count` words, and how many it has then. ENOENT if no row begins so.
-  int find(std::string_view name, std::size_t* mib, std::size_t* count, auto there_is) const {
+  int find(TextView name, std::size_t* mib, std::size_t* count, auto there_is) const {
     const std::size_t all = words_in(name), most = std::min(all, *count);
     for (std::size_t row = 0; row < kRows; ++row) {
       if (!begins(row, name, mib, most, there_is)) continue;
@@ -108,10 +109,10 @@ class Names {
   int ask(const std::size_t* mib, std::size_t count, Question question, auto there_is) const {
     if (count == 0 || mib[count - 1] >= kRows) return ENOENT;
     const std::size_t row = mib[count - 1];
-    std::string_view name = rows_[row].name;
+    TextView name = rows_[row].name;
     if (words_in(name) != count) return ENOENT;
     for (std::size_t i = 0, numbers = 0; i < count; ++i) {
-      const std::string_view word = next_word(name);
+      const TextView word = next_word(name);
       if (word[0] != '%') {
         if (mib[i] != first_like(row, i)) return ENOENT;
       } else {
@@ -128,18 +129,17 @@ class Names {
     while (row != 0 && alike(rows_[row].name, rows_[row - 1].name, last)) --row;
     return row;
   }
-  static bool alike(std::string_view one, std::string_view two, std::size_t last) {
+  static bool alike(TextView one, TextView two, std::size_t last) {
     for (std::size_t i = 0; i <= last; ++i)
       if (two.empty() || next_word(one) != next_word(two)) return false;
     return true;
   }
-  bool begins(std::size_t row, std::string_view name, std::size_t* mib, std::size_t most,
-              auto there_is) const {
-    std::string_view known = rows_[row].name;
+  bool begins(std::size_t row, TextView name, std::size_t* mib, std::size_t most, auto there_is) const {
+    TextView known = rows_[row].name;
     const std::size_t all = words_in(name);
     if (all == 0 || all > words_in(known)) return false;
     for (std::size_t i = 0; i < all; ++i) {
-      const std::string_view word = next_word(name), expected = next_word(known);
+      const TextView word = next_word(name), expected = next_word(known);
       std::size_t number = 0;
       if (expected[0] == '%' ? !read_number(word, number) || !there_is(expected[1], number)
                              : word != expected)
