@@ -261,20 +261,20 @@ struct Boundary {
     return popped(t, bin);
   }
 
-  // Returns the number of the threads that prefer a span's slots from now on. Without owners these are the
-  // threads of a processor; in a forked child, all of its threads, and none of its parent's.
+  // Returns the number of the threads that prefer a span's slots from now on: those of an owner, or of a
+  // processor. Those of a forked child, and none of its parent's.
   static unsigned span_owner(const Thread& t) {
-    if (Route::kOwned) return t.owner;
-    const unsigned forks = S::global.forks;
-    return forks == 0 ? os::current_cpu() % kSpanOwners : (kSpanOwners + forks) % Pool::kMostOwners;
+    const unsigned forks = S::global.forks % (~0U / Pool::kMostOwners);
+    return forks * Pool::kMostOwners + (Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners);
   }
 
   // Returns true if the thread takes a new span rather than slots of a span that another owner prefers. Where
   // owners are told apart, a span that has slots of two costs each of them remote frees. In the child of a
   // fork, a slot between blocks of its parent costs a page that is copied.
   static bool keeps_apart(const Thread& t) {
-    if (!Route::kOwned) return S::global.forks != 0;
-    return Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
+    if (S::global.forks != 0) return true;
+    return Route::kOwned &&
+           Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
   }
 
   // The source would not refuse a span of the class for a limit: whoever is refused has to reclaim.

@@ -3,7 +3,7 @@
 // page that both have is copied when one of them writes to it.
 //
 // run: 1000
-// lines: hakozuna
+// lines: hakozuna hz3 hz3-fast hz4 hz5 hz6 hz8 secure
 // prints: ok
 // alone
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kParents = 200000, kChilds = 20000, kLeast = 16, kMoreKiB = 4 << 10 };
+enum { kParents = 200000, kChilds = 20000, kLeast = 16, kMoreKiB = 5 << 10 };
 
 // Pages that no other process has.
 static long private_kib(void) {
