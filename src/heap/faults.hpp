@@ -17,13 +17,15 @@ struct Faults {
   using Guard = typename Line::Guard;
 
   // With a lock held, during the life of a Telling.
-  HZ_COLD static void note(Fault fault, const void* at, Bin bin) {
+  HZ_COLD static void note(Fault fault, const void* at, Bin bin, Seen seen = Seen::kLater) {
     typename S::Local& mine = S::tls();
     if (mine.noted < S::kMostNoted) {
-      mine.notes[mine.noted++] = std::uint64_t{static_cast<unsigned>(fault)} << kFaultShift |
+      mine.notes[mine.noted++] = std::uint64_t{seen == Seen::kNow} << kNowShift |
+                                 std::uint64_t{static_cast<unsigned>(fault)} << kFaultShift |
                                  std::uint64_t{bin} << kBinShift | address(at);
     } else if (!FaultReport::is_fatal(fault)) {
-      Guard::report(fault, at, bin, Line::kName);  // and the program goes on: no handler is called
+      // And the program goes on: no handler is called.
+      Guard::report(fault, at, bin, Line::kName, Seen::kWithLock);
     }
     // A fatal one that has no place stands behind one that ends the program.
   }
@@ -41,7 +43,7 @@ struct Faults {
   };
 
  private:
-  static constexpr unsigned kBinShift = 48, kFaultShift = 56;
+  static constexpr unsigned kBinShift = 48, kFaultShift = 56, kNowShift = 63;
   static_assert(kHeapBin < (1U << (kFaultShift - kBinShift)));
 
   // The handler may come here again, or leave by a jump.
@@ -52,9 +54,11 @@ struct Faults {
     copy_bytes(notes, mine.notes, sizeof notes);
     mine.noted = 0;
     for (unsigned i = 0; i < count; ++i) {
-      const auto fault = static_cast<Fault>(notes[i] >> kFaultShift);
+      const auto fault =
+          static_cast<Fault>(notes[i] >> kFaultShift & ((1U << (kNowShift - kFaultShift)) - 1));
+      const Seen seen = (notes[i] >> kNowShift) != 0 ? Seen::kNow : Seen::kLater;
       const Bin bin = notes[i] >> kBinShift & ((1U << (kFaultShift - kBinShift)) - 1);
-      Guard::report(fault, pointer(notes[i] & ((std::uint64_t{1} << kBinShift) - 1)), bin, Line::kName);
+      Guard::report(fault, pointer(notes[i] & ((std::uint64_t{1} << kBinShift) - 1)), bin, Line::kName, seen);
     }
   }
 };

@@ -479,7 +479,7 @@ struct Heap {
   }
   // A bin held it all the same: it stays out of circulation.
   HZ_COLD static void* not_free(void* slot, Bin bin) {
-    Guard::report(Guard::fault_of_free(slot, bin), slot, bin, Line::kName);
+    Guard::report(Guard::fault_of_free(slot, bin), slot, bin, Line::kName, Seen::kLater);
     return nullptr;
   }
   // A slot of this thread's, if it is one.
@@ -761,21 +761,22 @@ struct Heap {
     Entered here;
     Thread& t = here.thread();
     if (HZ_UNLIKELY(bin == kHugeBin && !H::claim(block)))
-      return Faults<Line>::note(Fault::kDoubleFree, block, bin);
+      return Faults<Line>::note(Fault::kDoubleFree, block, bin, Seen::kNow);
     const Bin kind = bin == kHugeBin ? ended(block) : bin;
     count(t, Event::kFreeSmall, Event::kBytesFreed, kind, block);
     if (HZ_UNLIKELY(kind != bin)) H::count_as_run(t, kind, H::run_bytes(block));
     if (bin == kHugeBin) return H::free(t, block);
     if (Route::kOwned && Route::owner(tag) != t.owner) {
       void* const claimed = Guard::claim(S::shared.guard, block, bin);
-      if (HZ_UNLIKELY(claimed == nullptr)) return Faults<Line>::note(Fault::kDoubleFree, block, bin);
+      if (HZ_UNLIKELY(claimed == nullptr))
+        return Faults<Line>::note(Fault::kDoubleFree, block, bin, Seen::kNow);
       if (!Exchange::admit(t.exchange, Route::owner(tag), bin)) B::deliver(t, false);
       const bool sent = defer(t, Route::owner(tag), bin, claimed);
       return B::pass_on_if_halved(t, Route::owner(tag), bin, sent);
     }
     // The wait for the lock may have been long.
     if (Guard::kClaims && HZ_UNLIKELY(!Guard::may_free(S::shared.guard, block, bin)))
-      return Faults<Line>::note(Fault::kDoubleFree, block, bin);
+      return Faults<Line>::note(Fault::kDoubleFree, block, bin, Seen::kNow);
     if constexpr (kSealed) {
       if (bin > Guard::kLastAtHand) return Guard::on_free_much(block, bin), put_or_flush(t, bin, block);
     }

@@ -131,7 +131,8 @@ struct Heaps {
   static void free(void* block) {
     const Around here(block);
     const Finding found = here.look();
-    if (HZ_UNLIKELY(found.fault != Fault::kNone)) return Faults<Line>::note(found.fault, block, found.bin);
+    if (HZ_UNLIKELY(found.fault != Fault::kNone))
+      return Faults<Line>::note(found.fault, block, found.bin, Seen::kNow);
     HeapChunk& chunk = here.chunk();
     HeapChunk::set(chunk.freed, HeapChunk::unit(block));
     if (HZ_UNLIKELY(chunk.holder.peek() == 0)) {
@@ -235,7 +236,7 @@ struct Heaps {
     HZ_COLD void refuse(HeapHandle handle) {
       found_ = false;
       errno = EINVAL;
-      Faults<Line>::note(Fault::kNoHeap, pointer(handle & ((std::uint64_t{1} << 48) - 1)), 0);
+      Faults<Line>::note(Fault::kNoHeap, pointer(handle & ((std::uint64_t{1} << 48) - 1)), 0, Seen::kNow);
     }
     const Telling telling_;
     HeapRow* const row_;

@@ -68,6 +68,9 @@ inline long open(const char* path, int flags, unsigned mode = 0) {
   return open_at(AT_FDCWD, path, flags, mode);
 }
 inline long read(long file, void* out, std::size_t room) { return make(SYS_read, file, out, room); }
+inline long pread(long file, void* out, std::size_t room, std::uint64_t from) {
+  return make(SYS_pread64, file, out, room, from);
+}
 inline long write(long file, const void* text, std::size_t bytes) {
   return make(SYS_write, file, text, bytes);
 }

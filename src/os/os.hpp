@@ -141,6 +141,11 @@ unsigned walk_stack(void** out, unsigned room);
 // Whether it can be walked. May load a library, which allocates: not before the loader has come to
 // constructors, and not with a lock.
 bool prepare_to_walk();
+// Writes a line to stderr for each call that led here, the innermost first, without what of them is ours:
+// where each is, and the name of its function if a symbol table has it. Nothing where stacks cannot be
+// walked, and for all but the first few reports of a process. Requires: no lock is held. Takes 4 KiB of
+// stack.
+void tell_call_stack(const char* what);
 // Where our own code lies, if it is in a library beside the program; else nothing.
 struct Code {
   std::uintptr_t begin = 0, end = 0;

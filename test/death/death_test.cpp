@@ -149,6 +149,15 @@ std::string ExpectedReports(const std::string& announced, const Bug& bug, bool f
   return reports;
 }
 
+// A report tells of the calls that led to it, as far as main, if stacks can be walked at all.
+void ExpectCalls(const ChildResult& result, const Bug& bug) {
+  if (result.err.empty() || result.calls.empty()) return;
+  EXPECT_LE(std::count(result.calls.begin(), result.calls.end(), '\n'), 8 * 16) << result.calls;
+  EXPECT_EQ(std::string::npos, result.calls.find("_ZN2hz")) << result.calls;
+  const bool by_bug = result.calls.find("hz: called from ") == 0 && result.err.find("hz: fatal: ") == 0;
+  EXPECT_TRUE(!by_bug || result.calls.find(bug.name) != std::string::npos) << result.calls;
+}
+
 // Nothing of the heap is where such a write goes.
 bool HurtsNothing(const Bug& bug) { return KeepsNothingInSlots() && std::strncmp(bug.code, "E06", 3) == 0; }
 
@@ -186,6 +195,7 @@ class Abort : public Committed {
       EXPECT_NE("", reports) << "the bug was not committed";
       if (HurtsNothing(bug_)) reports.clear();
       EXPECT_EQ(reports, result.err);
+      ExpectCalls(result, bug_);
       if (fatal) {
         EXPECT_EQ(SIGABRT, result.signal) << result.out;
       } else {

@@ -390,7 +390,7 @@ ChildResult Restricted(std::string calls, std::vector<Setting> settings) {
 }
 
 TEST(Restrictions, ThePageHasEveryPathAndOnlyKnownCalls) {
-  EXPECT_EQ(11U, Page().size());
+  EXPECT_EQ(12U, Page().size());
   for (const Path& path : Page()) {
     EXPECT_FALSE(Words(path.calls).empty()) << path.name;
     for (const std::string& name : Words(path.calls))

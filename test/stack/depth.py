@@ -46,7 +46,7 @@ LIBC = [
     (r"pthread_setspecific|__register_atfork|pthread_atfork", 96),
     (r"pthread_attr_\w+", 128),
     (r"pthread_create", 1024),
-    (r"dl_iterate_phdr", 512),
+    (r"dl_iterate_phdr|dladdr", 512),
 ]
 # These allocate; what they call of ours comes on top, once: none of them is called from there again.
 ALLOCATES = {"pthread_setspecific": "calloc", "__register_atfork": "malloc", "pthread_atfork": "malloc"}

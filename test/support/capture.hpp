@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "support/calls.hpp"
+
 namespace hz_test {
 
 class Capture {
@@ -23,7 +25,7 @@ class Capture {
     close(file_);
   }
 
-  // Ends the capture and returns what was written.
+  // Ends the capture and returns what was written, without the calls of reports.
   std::string Text() {
     Restore();
     std::string text;
@@ -32,6 +34,7 @@ class Capture {
     for (off_t at = 0; (got = pread(file_, buffer, sizeof buffer, at)) > 0; at += got) {
       text.append(buffer, static_cast<std::size_t>(got));
     }
+    TakeCalls(text);
     return text;
   }
 

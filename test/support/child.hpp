@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/calls.hpp"
 #include "support/sanitizers.hpp"
 
 namespace hz_test {
@@ -25,6 +26,7 @@ struct ChildResult {
   int signal = 0;
   std::string out;
   std::string err;
+  std::string calls;  // of stderr: the lines that tell by which calls the process came to a report
 };
 
 using Setting = std::pair<std::string, std::string>;
@@ -105,6 +107,7 @@ inline ChildResult RunChild(const std::vector<std::string>& arguments, const std
   close(out_pipe[0]);
   close(err_pipe[0]);
   if (kEmulated) DropLinesOfEmulator(result.err);
+  result.calls = TakeCalls(result.err);
   int status = 0;
   waitpid(pid, &status, 0);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);

@@ -27,6 +27,13 @@ enum class Fault : unsigned {
 
 static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");
 
+// Whether what led to the fault is what is being done now.
+enum class Seen : unsigned char {
+  kNow,       // the call is wrong
+  kLater,     // the call came across it
+  kWithLock,  // the same, and nobody may be asked how we came here
+};
+
 // Where a slot is in its life, for a guard that is told of each move; see lifecycle.hpp.
 enum class Phase : std::uint8_t {
   kReleased,       // not carved: its span has no slots yet, or none any more
@@ -41,7 +48,7 @@ enum class Phase : std::uint8_t {
 template <class G>
 concept GuardContract = requires(typename G::PerThread& thread, const typename G::PerThread& seen, void* slot,
                                  const FreeSlot* free_slot, Bin bin, Fault fault, const void* at,
-                                 const char* line, void*& taken, Phase phase, std::uintptr_t span) {
+                                 const char* line, Seen how, void*& taken, Phase phase, std::uintptr_t span) {
   { G::kMarks } -> std::convertible_to<bool>;  // free slots carry a mark: a late write shows
   // May_free says no to a slot that is free: it looks at what lies there
   { G::kProves } -> std::convertible_to<bool>;
@@ -55,7 +62,7 @@ concept GuardContract = requires(typename G::PerThread& thread, const typename G
   { G::arrive(slot, bin) } -> std::same_as<bool>;  // a claimed slot is back; false: it was freed twice
   { G::diagnose(seen, slot, bin) } -> std::same_as<Fault>;
   { G::intact(seen, free_slot) } -> std::same_as<bool>;  // at the boundary: is it still as on_free left it?
-  { G::report(fault, at, bin, line) } -> std::same_as<void>;  // returns only if the program is to go on
+  { G::report(fault, at, bin, line, how) } -> std::same_as<void>;  // returns only if the program is to go on
 
   { G::kTracks } -> std::convertible_to<bool>;  // it is told of what follows; else nobody asks
   // By who holds it. As an outbox kept it, it is a plain pointer afterwards. False: it is not where it may

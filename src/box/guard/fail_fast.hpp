@@ -49,8 +49,8 @@ struct FailFast : WithoutPhases {
   }
   static bool intact(const PerThread& thread, const FreeSlot* slot) { return slot->mark == thread.mark; }
 
-  static void report(Fault fault, const void* at, Bin bin, const char* line) {
-    FaultReport::send(fault, at, bin, line);
+  static void report(Fault fault, const void* at, Bin bin, const char* line, Seen seen = Seen::kNow) {
+    FaultReport::send(fault, at, bin, line, seen);
   }
 
  private:

@@ -118,8 +118,8 @@ struct Lifecycle : SlotBytes<Line>, WithoutSeals {
   }
   static bool intact(const PerThread&, const void*) { return true; }
 
-  static void report(Fault fault, const void* at, Bin bin, const char* line) {
-    FaultReport::send(fault, at, bin, line);
+  static void report(Fault fault, const void* at, Bin bin, const char* line, Seen seen = Seen::kNow) {
+    FaultReport::send(fault, at, bin, line, seen);
   }
 
   static constexpr bool may_follow(Phase from, Phase to) {

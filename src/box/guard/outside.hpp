@@ -31,8 +31,8 @@ struct Outside : WithoutPhases {
   }
   static bool intact(const PerThread&, const void*) { return true; }
 
-  static void report(Fault fault, const void* at, Bin bin, const char* line) {
-    FaultReport::send(fault, at, bin, line);
+  static void report(Fault fault, const void* at, Bin bin, const char* line, Seen seen = Seen::kNow) {
+    FaultReport::send(fault, at, bin, line, seen);
   }
 };
 

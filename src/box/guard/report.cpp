@@ -72,10 +72,15 @@ HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char*
   if (fatal) ending.store(true, std::memory_order_relaxed);
 }
 
-HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line, bool strict) {
+HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char* line, Seen seen,
+                               bool strict) {
   if (fault == Fault::kSizeMismatch && is_kept(address(at))) return;
   const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
   tell(fault, at, bin, line, 0, fatal);
+  // Files are read for it. A program that goes on, and has not asked for that, may have forbidden itself to.
+  const bool is_safe = fatal || on_invalid.load(std::memory_order_relaxed) == OnInvalid::kReport;
+  if (is_safe && seen != Seen::kWithLock)
+    os::tell_call_stack(seen == Seen::kNow ? "called from" : "noticed in");
   if (fatal) os::abort_process();
 }
 

@@ -30,7 +30,7 @@ struct FaultReport {
   static bool is_ending() { return ending.load(std::memory_order_relaxed); }
 
   // `strict`: what is never fatal elsewhere is as fatal as the rest.
-  static void send(Fault fault, const void* at, Bin bin, const char* line, bool strict = false);
+  static void send(Fault fault, const void* at, Bin bin, const char* line, Seen seen, bool strict = false);
   // The same, and if it is `fatal` the caller sees to it that the program ends. `code`: what touched that
   // address; 0: nobody did.
   static void tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code, bool fatal);

@@ -236,8 +236,8 @@ struct Sealed : SlotBytes<Line>, WithoutPhases {
     return is_fenced(end, least < to ? least : to);
   }
 
-  static void report(Fault fault, const void* at, Bin bin, const char* line) {
-    FaultReport::send(fault, at, bin, line, true);
+  static void report(Fault fault, const void* at, Bin bin, const char* line, Seen seen = Seen::kNow) {
+    FaultReport::send(fault, at, bin, line, seen, true);
   }
 
  private:

@@ -256,7 +256,7 @@ struct Heap {
 
   HZ_COLD static void report(Fault fault, const void* block, Bin bin) {
     open();
-    FaultReport::send(fault, block, bin, Line::kName);
+    FaultReport::send(fault, block, bin, Line::kName, Seen::kNow);
   }
   HZ_COLD static void* no_memory() {
     errno = ENOMEM;

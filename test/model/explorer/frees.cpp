@@ -39,7 +39,7 @@ struct Parts<OfFrees> {
     static hz::Fault diagnose(const Nothing&, const void* slot, hz::Bin) {
       return state(slot).load(std::memory_order_relaxed) == 1 ? hz::Fault::kNone : hz::Fault::kDoubleFree;
     }
-    static void report(hz::Fault, const void*, hz::Bin, const char*) {
+    static void report(hz::Fault, const void*, hz::Bin, const char*, hz::Seen = hz::Seen::kNow) {
       expect(false, "a free that was right was refused");
     }
     static bool intact(const Nothing&, const void*) { return true; }

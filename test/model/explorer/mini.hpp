@@ -220,7 +220,7 @@ struct SpanReturn<hz_test::explorer::Mini<Of, F, E>> {
 };
 template <class Of, class F, class E>
 struct Faults<hz_test::explorer::Mini<Of, F, E>> {
-  static void note(Fault, const void*, Bin) {
+  static void note(Fault, const void*, Bin, Seen = Seen::kLater) {
     hz_test::explorer::expect(false, "two lists cannot be unresolved");
   }
   struct Telling {

@@ -46,7 +46,9 @@ struct Spanned {
     static bool on_alloc(void*, hz::Bin) { return true; }
     static void on_free(Ignored&, void*, hz::Bin) {}
     static hz::Fault fault_of_free(void*, hz::Bin) { return hz::Fault::kNone; }
-    static void report(hz::Fault, const void*, hz::Bin, const char*) { expect(false, "a slot was refused"); }
+    static void report(hz::Fault, const void*, hz::Bin, const char*, hz::Seen) {
+      expect(false, "a slot was refused");
+    }
     static const void* retire(std::uintptr_t, hz::Bin) { return nullptr; }
   };
   // A list of runs of one granule, under its lock.

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Linux: tells the calls that lead to a report, a line each, with names as far as symbol tables have them.
+// See os.hpp for the contract; called once a report, after its first line is out. Costs a fraction of a
+// microsecond a frame, and a few milliseconds for a file with many symbols. Nothing of ours allocates; the
+// unwinder, which the C library loads for its first walk, may.
+//
+// A name comes from the table that the loader has (dladdr), else from the one in the file, which has
+// functions that are not exported, too. A file that is not the one that was loaded says nothing: its first
+// bytes are compared.
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "os/calls.hpp"
+#include "os/lock.hpp"
+#include "os/message.hpp"
+#include "os/os.hpp"
+#include "os/posix.hpp"
+
+// By the linker: the first byte of the library or program that we are in, and the end of its code.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
+extern "C" __attribute__((visibility("hidden"))) const char etext[];
+// Weak: before glibc 2.34 it lives in libdl, which we must not need. In a static program it knows nothing.
+extern "C" __attribute__((weak)) decltype(dladdr) dladdr;
+
+namespace hz::os {
+namespace {
+
+constexpr unsigned kOwnFrames = 12, kTold = 16;
+constexpr unsigned kMostStacks = 8;  // a program that goes on after reports is not told of all of them
+constexpr std::size_t kLongestName = 200, kLongestPath = 400;
+constexpr const char* kProgram = "/proc/self/exe";
+
+// For one thread at a time.
+struct Room {
+  ElfW(Sym) symbols[128];
+  char name[kLongestName];
+  char program[kLongestPath];
+};
+constinit Room room;
+constinit Turn turn;
+
+// The symbol table of a file, read piece by piece. What the file says is not trusted.
+class FileSymbols {
+ public:
+  // `image`: where the file's first byte was loaded.
+  FileSymbols(const char* path, const char* image)
+      : file_(call::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)), image_(image) {}
+  FileSymbols(const FileSymbols&) = delete;
+  FileSymbols& operator=(const FileSymbols&) = delete;
+  ~FileSymbols() {
+    if (file_ >= 0) call::close(file_);
+  }
+
+  // The name of the function around an address, and how far behind its beginning that is; null: it has none.
+  const char* name_at(std::uintptr_t at, std::size_t& behind) {
+    ElfW(Shdr) table, names;
+    if (!read(&header_, sizeof header_, 0) || !is_loaded() || !find(table, names)) return nullptr;
+    const std::uintptr_t value = at - address(image_) + first_page();
+    const std::size_t count = table.sh_size / sizeof(ElfW(Sym));
+    constexpr std::size_t kAtOnce = sizeof room.symbols / sizeof room.symbols[0];
+    for (std::size_t i = 0; i < count; i += kAtOnce) {
+      const std::size_t here = count - i < kAtOnce ? count - i : kAtOnce;
+      if (!read(room.symbols, here * sizeof(ElfW(Sym)), table.sh_offset + i * sizeof(ElfW(Sym))))
+        return nullptr;
+      for (std::size_t k = 0; k < here; ++k) {
+        const ElfW(Sym)& symbol = room.symbols[k];
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || value - symbol.st_value >= symbol.st_size) continue;
+        behind = value - symbol.st_value;
+        return read_text(names.sh_offset + symbol.st_name) ? room.name : nullptr;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr unsigned kMostSections = 4096;
+
+  bool read(void* out, std::size_t bytes, std::uint64_t from) const {
+    return file_ >= 0 && call::pread(file_, out, bytes, from) == static_cast<long>(bytes);
+  }
+  bool read_text(std::uint64_t from) const {
+    const long bytes = call::pread(file_, room.name, kLongestName - 1, from);
+    if (bytes <= 0) return false;
+    room.name[bytes] = 0;
+    return room.name[0] != 0;
+  }
+  bool is_loaded() const {
+    const auto* file = reinterpret_cast<const char*>(&header_);
+    for (std::size_t i = 0; i < sizeof header_; ++i)
+      if (file[i] != image_[i]) return false;
+    return header_.e_phentsize == sizeof(ElfW(Phdr)) && header_.e_shentsize == sizeof(ElfW(Shdr)) &&
+           header_.e_phoff == sizeof header_;
+  }
+  bool find(ElfW(Shdr) & table, ElfW(Shdr) & names) const {
+    if (header_.e_shnum > kMostSections) return false;
+    for (unsigned i = 0; i < header_.e_shnum; ++i) {
+      if (!read(&table, sizeof table, header_.e_shoff + i * sizeof table)) return false;
+      if (table.sh_type == SHT_SYMTAB && table.sh_link < header_.e_shnum)
+        return read(&names, sizeof names, header_.e_shoff + table.sh_link * sizeof names);
+    }
+    return false;
+  }
+  // What the file calls the first page that was loaded.
+  std::uintptr_t first_page() const {
+    const auto* part = reinterpret_cast<const ElfW(Phdr)*>(image_ + header_.e_phoff);
+    for (unsigned i = 0; i < header_.e_phnum; ++i)
+      if (part[i].p_type == PT_LOAD) return part[i].p_vaddr & ~(page_bytes() - 1);
+    return 0;
+  }
+
+  const long file_;
+  const char* const image_;
+  ElfW(Ehdr) header_;
+};
+
+struct Place {
+  const char* path = nullptr;   // of the file
+  const char* image = nullptr;  // its first byte; null: there is no file
+  const char* name = nullptr;   // of the function; null: it is not known
+  std::size_t behind = 0;       // the function's beginning
+};
+
+// The loader knows the program by the word that it was started by, which may be meant from elsewhere.
+const char* path_of_program() {
+  const std::size_t bytes = program_path(room.program, sizeof room.program - 1);
+  room.program[bytes] = 0;
+  return bytes != 0 ? room.program : kProgram;
+}
+bool is_program(const char* image) { return auxiliary_value(AT_PHDR) - address(image) == sizeof(ElfW(Ehdr)); }
+
+Place place_of(std::uintptr_t at) {
+  Place place;
+  Dl_info found = {};
+  if (dladdr == nullptr || dladdr(pointer(at), &found) == 0) {
+    if (at - address(__ehdr_start) < address(etext) - address(__ehdr_start)) place.image = __ehdr_start;
+  } else if (found.dli_fname != nullptr) {
+    place.path = found.dli_fname;
+    place.image = static_cast<const char*>(found.dli_fbase);
+    place.name = found.dli_sname;
+    place.behind = at - address(found.dli_saddr);
+  }
+  if (place.image == nullptr) return place;
+  const bool of_program = is_program(place.image);
+  if (of_program) place.path = path_of_program();
+  if (place.name == nullptr)
+    place.name = FileSymbols(of_program ? kProgram : place.path, place.image).name_at(at, place.behind);
+  return place;
+}
+
+// In a static program our frames are the program's; they have our names.
+bool is_ours(const Place& place) { return place.name != nullptr && begins_with(place.name, "_ZN2hz"); }
+
+// A return address lies behind the call.
+void tell_frame(const char* what, const Place& place, std::uintptr_t at) {
+  Message message;
+  message.text("hz: ").text(what).text(" ");
+  if (place.name != nullptr) message.text(place.name).text("+0x").hex(place.behind + 1).text(" ");
+  if (place.image != nullptr) {
+    message.text("(").text(place.path).text("+0x").hex(at + 1 - address(place.image)).text(")\n");
+  } else {
+    message.text("(0x").hex(at + 1).text(")\n");
+  }
+  message.send();
+}
+
+}  // namespace
+
+HZ_COLD void tell_call_stack(const char* what) {
+  static constinit std::atomic<unsigned> told{0};
+  const KeepErrno keep;
+  // Before the C library is initialised it cannot walk.
+  if (environ == nullptr || told.fetch_add(1, std::memory_order_relaxed) >= kMostStacks) return;
+  const Turn::Mine mine(turn);
+  if (!mine.is()) return;
+  void* frames[kOwnFrames + kTold];
+  const unsigned count = walk_stack(frames, kOwnFrames + kTold);
+  const Code ours = own_code();
+  unsigned left = kTold;
+  bool has_begun = false;
+  for (unsigned i = 0; i < count && left != 0; ++i) {
+    const std::uintptr_t at = address(frames[i]) - 1;
+    if (at + 1 == 0 || (!has_begun && at >= ours.begin && at < ours.end)) continue;
+    const Place place = place_of(at);
+    if (!has_begun && is_ours(place)) continue;
+    has_begun = true;
+    tell_frame(what, place, at);
+    if (place.name != nullptr && TextView(place.name) == "main") return;  // what calls it is nobody's
+    --left;
+  }
+}
+
+}  // namespace hz::os
