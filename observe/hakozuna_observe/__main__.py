@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hz stat`, `hz ctl`, `hz prof`, `hz exporter` and `hz top`; each with --help. Exit codes: doc/observe.md."""
+"""The commands of `hz` that look: stat, ctl, prof, explain, exporter, top. Exit codes: doc/observe.md."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pathlib import Path
 
 from hakozuna_observe import control, openmetrics, picture, stats_file, text
 from hakozuna_observe.layout import NOT_SERVED
-from hakozuna_observe.process import UnseenError, printable
+from hakozuna_observe.process import UnseenError, open_regular, printable
 from hakozuna_observe.profile import MEASURES
+
+_MOST_REPORT = 64 << 20  # bytes of a log
 
 
 def _as_json(one: picture.Picture) -> str:
@@ -100,6 +102,29 @@ def _exporter(options: argparse.Namespace) -> int:
     from hakozuna_observe import exporter
 
     return exporter.serve(options.listen)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from hakozuna_observe import explain
+
+    words = " ".join(options.report)
+    if words in ("", "-"):
+        if sys.stdin.isatty():
+            print("hz explain: waits for a report on its input; Ctrl-D ends it", file=sys.stderr)
+        text = sys.stdin.buffer.read(_MOST_REPORT).decode("utf-8", "replace")
+    elif "hz: " in words:
+        text = words
+    else:
+        try:
+            with open_regular(Path(words)) as file:
+                text = file.read(_MOST_REPORT).decode("utf-8", "replace")
+        except OSError as why:
+            raise UnseenError(f"{words}: {why.strerror}", 2) from None
+    explained = explain.explain(text)
+    if not explained:
+        raise UnseenError("there is no report of ours in that: a line that begins with 'hz: fatal:' or 'hz: error:'", 1)
+    print(printable(explained))
+    return 0
 
 
 def _prof(options: argparse.Namespace) -> int:
@@ -198,6 +223,18 @@ def _parser() -> argparse.ArgumentParser:
     ctl.add_argument("value", nargs="?", metavar="VALUE")
     ctl.add_argument("--json", action="store_true", help="of list: one line of JSON")
     ctl.set_defaults(run=_ctl)
+
+    explained = commands.add_parser(
+        "explain",
+        help="what a report of a bad pointer means",
+        description="What a report of a bad pointer means, where in the sources its calls are, and what to try next. "
+        "From a file, from words in quotation marks, or from what is piped in; what is not ours in it is passed over.",
+        epilog="Exit: 0 explained; 1 there is no report in it; 2 usage error; 125 hz failed.",
+    )
+    explained.add_argument(
+        "report", nargs="*", metavar="FILE|TEXT", help="a log, or the line itself; none, or -: stdin"
+    )
+    explained.set_defaults(run=_explain)
 
     _add_prof(commands)
     # For the launcher alone: `hz run --profile-heap`.

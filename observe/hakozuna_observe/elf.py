@@ -22,6 +22,7 @@ _FUNCTIONS = frozenset((2, 10))  # STT_FUNC, STT_GNU_IFUNC
 _SEARCHED = b"\1\x1b\3\x3b"
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_PAGE = 4096  # the least of any system; a file's first part begins at a multiple of its own
 _MOST_BYTES, _MOST_NAME, _MOST_NOTES = 512 << 20, 1 << 16, 1 << 16
 
 
@@ -108,6 +109,11 @@ class Image:
             if one.at <= at < one.at + one.size:
                 return at - one.at + one.address
         return None
+
+    def address_behind_first(self, distance: int) -> int | None:
+        """The same of what lies so far behind the first byte that is loaded."""
+        first = min(self.loads, key=lambda one: one.address, default=None)
+        return None if first is None else (first.address & -_PAGE) + distance
 
     def functions(self) -> list[tuple[int, int, str]]:
         """Address, size and name of each, by address; of the dynamic symbols if there are no others."""

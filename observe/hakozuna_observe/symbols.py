@@ -15,7 +15,7 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Names:
         for file, offsets in wanted.items():
             self._warn_of_changes(file, {number for places in offsets.values() for number, *_ in places}, profiles)
             code = next(iter(offsets.values()))[0][2]
-            for offset, there in self._of_file(file, code.path, sorted(offsets)).items():
+            for offset, there in self.in_file(file, sorted(offsets), code.path).items():
                 for number, address, _ in offsets[offset]:
                     named[number][address] = there
         return named
@@ -123,12 +123,21 @@ class Names:
                 self.notes.append(f"{file} has changed since the profile was written: names in it may be wrong")
                 return
 
-    def _of_file(self, path: Path, module: str, offsets: list[int]) -> dict[int, tuple[Frame, ...]]:
-        """What lies at these offsets; nothing for a file that cannot be read."""
+    def in_file(self, path: Path, offsets: list[int], module: str = "") -> dict[int, tuple[Frame, ...]]:
+        """What lies at these offsets of a file, which the process knew as `module`; nothing if it cannot be read."""
+        return self._of_file(path, module or str(path), offsets, Image.address_of)
+
+    def behind_first(self, path: Path, distances: list[int]) -> dict[int, tuple[Frame, ...]]:
+        """The same of places that are counted from the first byte of the file that was loaded."""
+        return self._of_file(path, str(path), distances, Image.address_behind_first)
+
+    def _of_file(
+        self, path: Path, module: str, offsets: list[int], address_of: Callable[[Image, int], int | None]
+    ) -> dict[int, tuple[Frame, ...]]:
         try:
             with open_regular(path) as file:
                 image = Image(file)
-                at = {offset: address for offset in offsets if (address := image.address_of(offset)) is not None}
+                at = {offset: address for offset in offsets if (address := address_of(image, offset)) is not None}
                 functions, beginnings = image.functions(), image.beginnings()
                 build_id = image.build_id()
                 lines = path if image.has_lines() else None
