@@ -115,6 +115,29 @@ HZ_API void hz_heap_destroy(hz_heap_t* heap);
  * small ones 64 KiB go back when the last one in there is freed. NULL is ignored. */
 HZ_API void hz_heap_delete(hz_heap_t* heap);
 
+/* Called with a block, and the bytes of its slot or of its pages: no less than it was asked for. A number
+ * other than 0 ends the walk. It may do what it likes, but see hz_walk. */
+typedef int (*hz_visit_t)(void* block, size_t bytes, void* argument);
+
+/* Call `visit` for each live block of the process, in the order of addresses but for guarded ones,
+ * first-class heaps included. Returns what `visit` ended it by, or 0. Exact if nobody allocates or frees
+ * meanwhile: a block that does come or go may be visited or not, and a slot that a thread has cached since
+ * may be visited though it is free. What threads cache goes back first, as by hz_trim. Holds no lock while it
+ * calls. Takes 4 KiB of stack, and time that grows with the blocks. Line hz7: -1, ENOSYS. */
+HZ_API int hz_walk(hz_visit_t visit, void* argument);
+
+/* The same for the blocks of one heap; nobody may end the heap meanwhile. -1 if there is no such heap. */
+HZ_API int hz_heap_walk(hz_heap_t* heap, hz_visit_t visit, void* argument);
+
+/* What a heap holds: its live blocks, the bytes of their slots and pages, and what it has of the process' for
+ * them. */
+typedef struct hz_heap_stats_t {
+  uint64_t blocks, bytes_live, bytes_held;
+} hz_heap_stats_t;
+
+/* Fill *out, as hz_stats does. Returns 0; -1 if there is no such heap. Time as of hz_heap_walk. */
+HZ_API int hz_heap_stats(hz_heap_t* heap, hz_heap_stats_t* out, size_t size);
+
 /* What hz_free would say of ptr, without freeing or reporting it. 0: it is a live block. 1 (E01): no address
  * of this heap, or NULL. Else it is one, and wrong: 2 (E02): nothing is allocated there, 3 (E03): it is free,
  * 4 (E04): not the start of a block. Lines that see a second free late (doc/errors.md, E03) answer 0 of a

@@ -74,6 +74,13 @@ class heap final : public std::pmr::memory_resource {
   // For the functions hz_heap_...; it must not be ended by them.
   hz_heap_t* handle() const noexcept { return handle_; }
 
+  // What it holds now. Takes time that grows with all heaps of the process.
+  hz_heap_stats_t stats() const noexcept {
+    hz_heap_stats_t now = {};
+    hz_heap_stats(handle_, &now, sizeof now);
+    return now;
+  }
+
   // Ends every block in it; the heap is empty then. If none can be had, the one that was stays as it is.
   void clear() {
     hz_heap_t* const fresh = hz_heap_new();

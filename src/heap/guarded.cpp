@@ -289,6 +289,16 @@ std::size_t GuardedPool::size_of(const void* block) {
   return look(block).fault == Fault::kNone ? nearest(address(block)).size.peek() : 0;
 }
 
+int GuardedPool::walk(int (*visit)(void* block, std::size_t bytes, void* argument), void* argument) {
+  for (unsigned i = 0; is_on() && i < kPlaces; ++i) {
+    // Acquire: pairs with take().
+    if (places[i].use.load(std::memory_order_acquire) != Use::kLive) continue;
+    const int answer = visit(pointer(places[i].block.peek()), places[i].size.peek(), argument);
+    if (answer != 0) return answer;
+  }
+  return 0;
+}
+
 bool GuardedPool::is_start(const void* at) {
   const Place& place = nearest(address(at));
   return place.block.peek() == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;

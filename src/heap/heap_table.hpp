@@ -74,6 +74,14 @@ struct HeapChunk {
     while (unit != 0 && !bit(starts, unit)) --unit;
     return unit << kUnitShift;
   }
+  // The first unit from there on at which something begins; kUnits: none.
+  unsigned next_start(unsigned unit) const {
+    for (; unit < kUnits; unit = (unit / 64 + 1) * 64) {
+      const std::uint64_t rest = starts[unit / 64] >> unit % 64;
+      if (rest != 0) return unit + static_cast<unsigned>(__builtin_ctzll(rest));
+    }
+    return kUnits;
+  }
   unsigned count() const {
     unsigned all = 0;
     for (unsigned i = 0; i < kUnits / 64; ++i)

@@ -146,6 +146,27 @@ struct Heaps {
   static Finding look(const void* block) { return Around(block).look(); }
   // Of a block, live or free; 0 where none begins.
   static std::size_t bytes_at(const void* at) { return Around(at).bytes(); }
+  // Visits the live blocks of the chunk at an address, if it is one, and of the heap of that number. Returns
+  // what made a visitor say that it is enough, or 0.
+  static constexpr std::uint32_t kAnyHeap = ~0U;
+  HZ_SLOW static int walk_chunk(std::uintptr_t at, std::uint32_t number,
+                                int (*visit)(void* block, std::size_t bytes, void* argument),
+                                void* argument) {
+    HeapChunk notes = {};
+    if (!Around(pointer(at)).note(number, notes)) return 0;
+    constexpr unsigned kNone = HeapChunk::kUnits;
+    for (unsigned unit = notes.next_start(0); unit != kNone;) {
+      const unsigned next = notes.next_start(unit + 1);
+      const std::size_t end = next == kNone ? notes.used : std::size_t{next} << HeapChunk::kUnitShift;
+      const std::size_t begin = std::size_t{unit} << HeapChunk::kUnitShift;
+      if (!HeapChunk::bit(notes.freed, unit))
+        if (const int answer = visit(pointer(at + begin), end - begin, argument)) return answer;
+      unit = next;
+    }
+    return 0;
+  }
+  // Returns true if there is such a heap; else that is reported.
+  static bool is_there(HeapHandle handle) { return Entered(handle).found(); }
   // Whether a block of that size may lie there.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {
     const std::size_t usable = bytes_at(block), least = size == 0 ? 1 : size;
@@ -272,6 +293,11 @@ struct Heaps {
       return {
           HeapChunk::bit(chunk().freed, begin >> HeapChunk::kUnitShift) ? Fault::kDoubleFree : Fault::kNone,
           bin};
+    }
+    bool note(std::uint32_t number, HeapChunk& notes) const {
+      if (!is_chunk_ || (number != kAnyHeap && chunk().holder.peek() != number)) return false;
+      copy_bytes(&notes, &chunk(), sizeof notes);
+      return true;
     }
     std::size_t bytes() const {
       const unsigned offset = HeapChunk::offset(at_);

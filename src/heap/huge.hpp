@@ -106,6 +106,15 @@ struct Huge {
     return bin != kHugeBin ? bin_size(bin) : run_bytes(block);
   }
 
+  // Of a run that another thread may free meanwhile: nothing of the block is read. With fences no less than
+  // the block has. 0: there is none.
+  static std::size_t noted_bytes(const void* block) {
+    const Bin bin = bin_of(block);
+    const std::size_t bytes = Source::granules(S::global.source, address(block)) << kGranuleShift;
+    if (bin != kHugeBin && !Fence::kStand) return bin_size(bin);
+    return Fence::kStand && bytes != 0 ? bytes - kGranule : bytes;
+  }
+
   // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {
     if constexpr (Fence::kStand) return size == usable_size(block);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a library asks of its line: a heap, first-class heaps, what a library does beside allocating, and how
-// the heap's state is laid out. heap.hpp, heaps.hpp, library.hpp and layout.hpp make them for a line of
-// boxes; a line that is built otherwise (hz7) specialises them. Called by src/export alone.
+// What a library asks of its line: a heap, first-class heaps, what a library does beside allocating, how the
+// heap's state is laid out, and a walk over all blocks. heap.hpp, heaps.hpp, library.hpp, layout.hpp and
+// walk.hpp make them for a line of boxes; a line that is built otherwise (hz7) specialises them. Called by
+// src/export alone.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +23,8 @@ struct Library;
 
 template <class Line>
 struct LayoutOf;
+
+template <class Line>
+struct Walk;
 
 }  // namespace hz

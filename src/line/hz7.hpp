@@ -30,5 +30,7 @@ template <>
 struct Library<Hz7> : one_lock::Library<Hz7> {};
 template <>
 struct LayoutOf<Hz7> : one_lock::LayoutOf<Hz7> {};
+template <>
+struct Walk<Hz7> : one_lock::Walk<Hz7> {};
 
 }  // namespace hz

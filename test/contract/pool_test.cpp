@@ -86,6 +86,14 @@ TYPED_TEST(PoolContract, TellsWhatIsOut) {
   all.pop_back();
   this->Give(bin, {last});
   EXPECT_EQ(hz::bin_slots(bin) - 1, TypeParam::slots_out(*this->pool_, 1).count);
+  hz::OutOfSpan out;
+  TypeParam::note_slots_out(*this->pool_, this->SpanAt(1), out);
+  EXPECT_EQ(bin, out.bin);
+  EXPECT_EQ(hz::bin_slots(bin), out.slots);
+  for (unsigned i = 0; i < out.slots; ++i) {
+    const bool is_last = hz::address(last) == this->SpanAt(1) + i * hz::bin_size(bin);
+    EXPECT_EQ(is_last ? 0u : 1u, out.bits[i / 64] >> i % 64 & 1) << i;
+  }
   this->Give(bin, all);
   EXPECT_EQ(0u, TypeParam::bin_in(*this->pool_, 1)) << "it is empty and has left";
   EXPECT_EQ(0u, TypeParam::slots_out(*this->pool_, 1).count);

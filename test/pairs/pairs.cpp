@@ -56,6 +56,8 @@
 #pragma weak hz_heap_realloc
 #pragma weak hz_heap_delete
 #pragma weak hz_heap_destroy
+#pragma weak hz_heap_walk
+#pragma weak hz_walk
 #pragma weak hz_write_heap_profile
 #endif
 
@@ -133,6 +135,7 @@ class Worker {
     if (dice < 6 && features::trims) return void(hz_trim(Below(random_, 2) << 20));
     if (dice < 12 && features::knobs) return Turn();
     if (dice < 14 && features::profiles) return void(hz_write_heap_profile("/dev/null"));
+    if (dice < 16 && features::heaps) return Look();
     if (dice < 60 && features::heaps) return InHeap();
     if (dice < 120 && features::threads) return Exchange(block);
     if (block.at == nullptr) return Make(block);
@@ -286,6 +289,35 @@ class Worker {
     }
     heap_ = nullptr;
     of_heap_ = {};
+  }
+
+  // What a walk visits. Other threads' blocks come and go meanwhile, and those of the heap are this one's
+  // alone.
+  struct Seen {
+    const std::array<Block, kBlocks>& blocks;
+    std::size_t found = 0, all = 0;
+  };
+  void Look() {
+    Seen seen = {blocks_};
+    const auto note = [](void* at, std::size_t bytes, void* to) {
+      auto& now = *static_cast<Seen*>(to);
+      ++now.all;
+      for (const Block& block : now.blocks) {
+        if (block.at != at) continue;
+        Expect(bytes >= block.size, "a walk tells no fewer bytes than there are", block);
+        ++now.found;
+      }
+      return 0;
+    };
+    const auto live = [](const Block& block) { return block.at != nullptr; };
+    const auto in_blocks = static_cast<std::size_t>(std::count_if(blocks_.begin(), blocks_.end(), live));
+    const auto in_heap = static_cast<std::size_t>(std::count_if(of_heap_.begin(), of_heap_.end(), live));
+    if (hz_walk(note, &seen) != 0) return;  // the line has none
+    Expect(seen.found == in_blocks, "a walk visits each block once");
+    seen.all = 0;
+    if (heap_ == nullptr) return;
+    Expect(hz_heap_walk(heap_, note, &seen) == 0 && seen.all == in_heap,
+           "a walk visits the blocks of a heap");
   }
 
   // Knobs that are live. What a line has not it refuses with a line, which is none of a fault.

@@ -23,6 +23,7 @@ struct Box {
   static std::uintptr_t settle_pages(Global&, const FreePages&);
   static Bin bin_in(const Global&, std::uintptr_t);
   static SlotsOut slots_out(Global&, std::uintptr_t);
+  static void note_slots_out(Global&, std::uintptr_t, OutOfSpan&);
 #ifdef HZ_COMPLETE
   static Bin bin_at(const Global&, std::uintptr_t, std::uintptr_t);
 #endif

@@ -18,7 +18,7 @@ LIMIT_WITH_A_REPORT = 4096
 # Who calls us, by demangled name: the program, and the C library at a thread's end and around a fork.
 ENTRIES = [
     r"malloc|free|calloc|realloc|reallocarray|reallocf|memalign|aligned_alloc|posix_memalign|valloc|pvalloc",
-    r"free_sized|free_aligned_sized|malloc_usable_size|cfree|__libc_\w+|hz_(?!stats|ctl)\w+",
+    r"free_sized|free_aligned_sized|malloc_usable_size|cfree|__libc_\w+|hz_(?!stats|ctl|walk|heap_walk|heap_stats)\w+",
     r"operator (new|delete)(\[\])?\(.*\)",
     r"hz::(Threads<.*>::on_thread_exit|Forks<.*>::(on_fork|after_fork|in_child))\(.*\)",
 ]

@@ -85,10 +85,17 @@ struct SlotsOut {
   unsigned count = 0;
 };
 
+// The same, slot by slot.
+struct OutOfSpan {
+  Bin bin = 0;         // 0: there is no span
+  unsigned slots = 0;  // of the span that were ever handed out
+  std::uint64_t bits[kGranule / kMinAlign / 64] = {};
+};
+
 template <class P>
 concept PoolContract = requires(typename P::Global& g, const typename P::Global& seen, Bin bin,
                                 unsigned owner, void** slots, unsigned want, std::uintptr_t span,
-                                const Taken& taken, bool zeroed, const FreePages& pages) {
+                                const Taken& taken, bool zeroed, const FreePages& pages, OutOfSpan& out) {
   { P::kMostOwners } -> std::convertible_to<unsigned>;  // that it tells apart
   { P::kWholePages } -> std::convertible_to<bool>;      // slots below a page are carved by whole pages
   { P::kWholeSpans } -> std::convertible_to<bool>;      // all slots, when a span is adopted: none is fresh
@@ -124,6 +131,7 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   // Of the span in a row, for statistics: its class, 0 if there is none; and how many of its slots are out
   { P::bin_in(seen, span) } -> std::same_as<Bin>;
   { P::slots_out(g, span) } -> std::same_as<SlotsOut>;
+  { P::note_slots_out(g, span, out) } -> std::same_as<void>;  // of the span at that address
 };
 
 }  // namespace hz

@@ -277,6 +277,16 @@ struct BasicSpanPool {
     return out;
   }
 
+  static void note_slots_out(Global& g, std::uintptr_t at, OutOfSpan& out) {
+    const std::uint32_t row = row_of(g, at);
+    const Span& span = g.spans[row];
+    with_shelf(g, span, [&](Bin bin) {
+      out.bin = bin;
+      out.slots = span.carved;
+      for (unsigned w = 0; w * 64 < out.slots; ++w) out.bits[w] = ~g.bits.of(bin).word(row, w);
+    });
+  }
+
   // For diagnosis only, as below: whether the slot is free and here.
   static bool holds(Global& g, Bin bin, const void* slot) {
     const Place place = place_of(g, bin, slot);

@@ -354,6 +354,20 @@ struct Heaps {
   }
 };
 
+// Blocks cannot be walked over.
+template <class Line>
+struct Walk {
+  static int all(auto, void*) { return refuse(); }
+  static int of_heap(HeapHandle, auto, void*) { return refuse(); }
+  static int figures(HeapHandle, const auto&) { return refuse(); }
+
+ private:
+  static int refuse() {
+    errno = ENOSYS;
+    return -1;
+  }
+};
+
 // What the library does beside allocating.
 template <class Line>
 struct Library {
