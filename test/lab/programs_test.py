@@ -26,11 +26,19 @@ C_LIBRARY = Contender("glibc", None)
 TINY = 0.002
 NOT_EVERYWHERE = {"memtier"}  # not in the distribution
 CELLS = [
-    "redis/set", "redis/lists", "redis/mix", "redis/sizes", "python3/churn", "g++/templates", "clang++/templates",
-    "sqlite3/index", "memcached/clients", "nginx/compressed", "nginx/proxied", "postgres/transactions",
-    "postgres/lookups", "postgres/sessions", "memtier/mix",
+    "redis/set", "redis/lists", "redis/mix", "redis/sizes", "redis/survivors", "python3/churn", "g++/templates",
+    "clang++/templates", "sqlite3/index", "memcached/clients", "nginx/compressed", "nginx/proxied",
+    "postgres/transactions", "postgres/lookups", "postgres/sessions", "memtier/mix",
 ]  # fmt: skip
-WITH_LATENCY = ("redis", "nginx", "postgres/transactions", "postgres/lookups")
+WITH_LATENCY = (
+    "redis/set",
+    "redis/lists",
+    "redis/mix",
+    "redis/sizes",
+    "nginx",
+    "postgres/transactions",
+    "postgres/lookups",
+)
 SERVERS = ("redis", "memcached", "nginx", "postgres")
 
 
