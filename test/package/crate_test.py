@@ -61,11 +61,11 @@ class Crate(PackageTest):
                     r"^test result: ok\. (\d+) passed; 0 failed; 0 ignored", done.stdout, re.MULTILINE
                 )
             ]
-            self.assertEqual(passed, [0, 3, 5, 1], done.stdout)
+            self.assertEqual(passed, [0, 3, 4, 5, 2, 3], done.stdout)
             served = re.findall(
-                rf"^hz: stats line={line} version={VERSION} .* program=(global|requests)-", done.stderr, re.MULTILINE
+                rf"^hz: stats line={line} version={VERSION} .* program=(global|looks|requests|runtimes)-", done.stderr, re.MULTILINE
             )
-            self.assertEqual(sorted(served), ["global", "requests"], done.stderr)
+            self.assertEqual(sorted(served), ["global", "looks", "requests", "runtimes"], done.stderr)
 
     def test_two_lines_are_refused(self):
         told = self.cargo("build", "--features", "hz7,hz8", expect=101)
