@@ -13,7 +13,13 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parent.parent
 OF_THE_ROOT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
 OF_THE_SITE = ("site/pages.css", "site/sortable.js")
-FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+FIRST = ("README.md",)
+# In the order in which one needs them; of doc/ all that is in neither is about how it works.
+USING = (
+    "questions", "packages", "linking", "knobs", "lines", "observe", "errors", "guarded", "heaps", "profile", "migrate",
+    "jemalloc", "limits", "platforms",
+)  # fmt: skip
+WORKING = ("lab", "lanes", "peers", "coverage", "releases")
 SECTIONS = {"Lines": "doc/line", "Boxes": "doc/box", "Results": "doc/results", "Decisions": "doc/decisions"}
 
 
@@ -32,8 +38,14 @@ def pages(folder: str) -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    sections: list[Any] = [{title: list(pages(folder))} for title, folder in SECTIONS.items()]
-    config.nav = [*FIRST, {"How it works": pages("doc")}, *sections]
+    using, working = ([f"doc/{name}.md" for name in names] for names in (USING, WORKING))
+    how = [page for page in pages("doc") if page not in using + working]
+    parts: list[Any] = [
+        {"Using it": [*using, "SECURITY.md"]},
+        {"How it works": [*how, *({title: pages(SECTIONS[title])} for title in ("Lines", "Boxes"))]},
+        {"Working on it": ["CONTRIBUTING.md", *working, "CHANGELOG.md"]},
+    ]
+    config.nav = [*FIRST, *parts, *({title: pages(SECTIONS[title])} for title in ("Results", "Decisions"))]
     config.markdown_extensions.append(ListsIndentedByTwo())
     return config
 
