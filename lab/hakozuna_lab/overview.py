@@ -2,7 +2,7 @@
 """`hz report PAGE.md`: the pictures of a results page. Where its rows are real programs: the speed and the peak memory
 of each allocator beside the C library's, by medians; where it has tables of memory over time: those (aftermath.py).
 They are made of the tables that stand in the page, so a picture shows what was committed and nothing else. README shows
-one of each; test/lab/overview_test.py holds them to their pages. Takes a second."""
+some; test/lab/overview_test.py holds them to their pages. Takes a second."""
 
 import re
 from collections.abc import Mapping, Sequence
