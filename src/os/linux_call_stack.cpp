@@ -45,7 +45,7 @@ struct Room {
   char name[kLongestName];
   char program[kLongestPath];
 };
-constinit Room room;
+constinit Room room = {};
 constinit Turn turn;
 
 // The symbol table of a file, read piece by piece. What the file says is not trusted.
@@ -156,8 +156,23 @@ Place place_of(std::uintptr_t at) {
   return place;
 }
 
-// In a static program our frames are the program's; they have our names.
-bool is_ours(const Place& place) { return place.name != nullptr && begins_with(place.name, "_ZN2hz"); }
+// In a program that we are linked into our frames are the program's; they have our names.
+bool is_ours(const void* frame) {
+  const Code ours = own_code();
+  const std::uintptr_t at = address(frame) - 1;
+  if (ours.end != 0) return at >= ours.begin && at < ours.end;
+  const Place place = place_of(at);
+  return place.name != nullptr && begins_with(place.name, "_ZN2hz");
+}
+// The first frame that is the program's. A sanitizer's backtrace() may stand before ours.
+unsigned first_of_program(void* const* frames, unsigned count) {
+  constexpr unsigned kBefore = 3;
+  unsigned first = 0;
+  while (first < count && first < kBefore && !is_ours(frames[first])) ++first;
+  if (first == count || first == kBefore) return 0;
+  while (first < count && is_ours(frames[first])) ++first;
+  return first;
+}
 
 // A return address lies behind the call.
 void tell_frame(const char* what, const Place& place, std::uintptr_t at) {
@@ -183,18 +198,13 @@ HZ_COLD void tell_call_stack(const char* what) {
   if (!mine.is()) return;
   void* frames[kOwnFrames + kTold];
   const unsigned count = walk_stack(frames, kOwnFrames + kTold);
-  const Code ours = own_code();
-  unsigned left = kTold;
-  bool has_begun = false;
-  for (unsigned i = 0; i < count && left != 0; ++i) {
+  const unsigned first = first_of_program(frames, count);
+  for (unsigned i = first; i < count && i < first + kTold; ++i) {
     const std::uintptr_t at = address(frames[i]) - 1;
-    if (at + 1 == 0 || (!has_begun && at >= ours.begin && at < ours.end)) continue;
+    if (frames[i] == nullptr) return;
     const Place place = place_of(at);
-    if (!has_begun && is_ours(place)) continue;
-    has_begun = true;
     tell_frame(what, place, at);
     if (place.name != nullptr && TextView(place.name) == "main") return;  // what calls it is nobody's
-    --left;
   }
 }
 
