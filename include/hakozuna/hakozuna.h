@@ -122,8 +122,9 @@ typedef int (*hz_visit_t)(void* block, size_t bytes, void* argument);
 /* Call `visit` for each live block of the process, in the order of addresses but for guarded ones,
  * first-class heaps included. Returns what `visit` ended it by, or 0. Exact if nobody allocates or frees
  * meanwhile: a block that does come or go may be visited or not, and a slot that a thread has cached since
- * may be visited though it is free. What threads cache goes back first, as by hz_trim. Holds no lock while it
- * calls. Takes 4 KiB of stack, and time that grows with the blocks. Line hz7: -1, ENOSYS. */
+ * may be visited though it is free. What threads cache goes back first, as by hz_trim; of other threads not
+ * with HZ_BACKGROUND=0, and then their free slots are visited, too. Holds no lock while it calls. Takes 4 KiB
+ * of stack, and time that grows with the blocks. Line hz7: -1, ENOSYS. */
 HZ_API int hz_walk(hz_visit_t visit, void* argument);
 
 /* The same for the blocks of one heap; nobody may end the heap meanwhile. -1 if there is no such heap. */

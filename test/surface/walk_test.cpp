@@ -17,7 +17,7 @@
 #include "hakozuna/hakozuna.hpp"
 #include "support/capture.hpp"
 #include "support/line.hpp"
-#include "support/opaque.hpp"
+#include "support/sanitizers.hpp"
 
 namespace {
 
@@ -106,6 +106,7 @@ TEST_F(Walk, VisitsEachLiveBlockOnce) {
 }
 
 TEST_F(Walk, WhatThreadsCacheIsNotVisited) {
+  if (hz_test::kThreadSanitizer) GTEST_SKIP() << "not without a barrier on all threads";
   constexpr unsigned kThreads = 3, kBlocks = 400;
   std::latch idle(kThreads + 1), done(1);
   std::vector<void*> shared(kThreads);
