@@ -246,21 +246,19 @@ void check_name(const char* entry, const char* preload) {
 
 }  // namespace
 
-Options Options::read() {
-  Options options;
+void Options::read() {
   os::Environment environment;
-  if (const char* list = environment.value_of(kList)) read_list(options, list);
+  if (const char* list = environment.value_of(kList)) read_list(*this, list);
   for (const Knob& knob : kKnobs) {
-    if (const char* value = environment.value_of(knob.variable)) apply(options, knob, value);
+    if (const char* value = environment.value_of(knob.variable)) apply(*this, knob, value);
   }
-  if (options.stats_file_said && !options.stats_said) options.stats = StatsFormat::kText;
-  if (options.heap_profile_file_said && !options.heap_profile_said) options.heap_profile = kInterval;
-  if (options.heap_profile != 0) keep_heap_profile_file();
+  if (stats_file_said && !stats_said) stats = StatsFormat::kText;
+  if (heap_profile_file_said && !heap_profile_said) heap_profile = kInterval;
+  if (heap_profile != 0) keep_heap_profile_file();
   const char* preload = environment.value_of(os::kPreload);
   if (preload != nullptr) preload -= TextView(os::kPreload).size() + 1;  // from the value to its entry
   environment.rewind();
   while (const char* entry = environment.next()) check_name(entry, preload);
-  return options;
 }
 
 void Options::keep_heap_profile_file() {

@@ -86,7 +86,9 @@ struct Options {
   };
   static const Knob kKnobs[27];
 
-  static Options read();
+  // Reads what the environment says over the defaults that are here. In place: a copy would call the C
+  // library, with a lock held.
+  void read();
 
   static void keep_heap_profile_file();  // where the heap profile is written, unless the user has said
 

@@ -39,7 +39,7 @@ struct Start {
     typename S::Global& g = S::global;
     const Hold hold(g.threads_lock);
     if (g.open.load(std::memory_order_relaxed)) return true;
-    options = Options::read();
+    options.read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
     Fences<Line>::open();

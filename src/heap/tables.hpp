@@ -47,7 +47,7 @@ struct Tables {
 
   // False if there is no memory. Nothing has tags yet.
   static bool open(Global& g) {
-    constexpr Shapes shapes;
+    static constexpr Shapes shapes;  // a copy would call the C library
     if (!Source::open(g.source, shapes.of, shapes.count)) return false;
     const std::uintptr_t base = Source::base(g.source);
     const std::size_t granules = Source::bytes(g.source) >> kGranuleShift;

@@ -45,7 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     setenv(number < std::size(Options::kKnobs) ? Options::kKnobs[number].variable : "HZ_UNHEARD_OF",
            value.c_str(), 1);
   }
-  const Options options = Options::read(), unsaid;
+  Options options;
+  options.read();
+  const Options unsaid;
   for (const Options::Knob& knob : Options::kKnobs) {
     const std::string said = told(knob, options);
     if (said == told(knob, unsaid)) continue;

@@ -33,7 +33,8 @@ class OptionsTest : public ::testing::Test {
   }
   Options Read() {
     Capture capture;
-    const Options options = Options::read();
+    Options options;
+    options.read();
     said_ = capture.Text();
     return options;
   }

@@ -61,7 +61,7 @@ struct Arena {
 
   static bool open(Global& g, const TableShape* shapes, unsigned count, bool grows = true) {
     TableShape all[AddressPlan::kMostTables];
-    std::copy(shapes, shapes + count, all);
+    for (unsigned i = 0; i < count; ++i) all[i] = shapes[i];
     all[count] = {.row_bytes = sizeof(RunTable::Row), .lasts = false, .counts = true};
     if (!g.plan.open(all, count + 1, grows)) return false;
     for (unsigned i = 0; i <= count; ++i) {

@@ -284,7 +284,7 @@ struct Heap {
     if (is_open.load(std::memory_order_relaxed)) return false;
     if (was_open) return is_open.store(true, std::memory_order_relaxed), false;
     was_open = true;
-    options = Options::read();
+    options.read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
     os::Lock::know_processors(os::usable_cpus());
