@@ -323,7 +323,7 @@ struct Boundary {
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
     return slot;
   }
-  static constexpr unsigned kMostAtOnce = 92;  // in band, for small stacks: test/stack
+  static constexpr unsigned kMostAtOnce = 90;  // in band, for small stacks: test/stack
   static unsigned at_once(unsigned want) {
     return !Front::kInBand || want < kMostAtOnce ? want : kMostAtOnce;
   }
