@@ -63,7 +63,9 @@ class Crate(PackageTest):
             ]
             self.assertEqual(passed, [0, 3, 4, 5, 2, 3], done.stdout)
             served = re.findall(
-                rf"^hz: stats line={line} version={VERSION} .* program=(global|looks|requests|runtimes)-", done.stderr, re.MULTILINE
+                rf"^hz: stats line={line} version={VERSION} .* program=(global|looks|requests|runtimes)-",
+                done.stderr,
+                re.MULTILINE,
             )
             self.assertEqual(sorted(served), ["global", "looks", "requests", "runtimes"], done.stderr)
 
