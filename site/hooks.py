@@ -38,8 +38,9 @@ def pages(folder: str) -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    using, working = ([f"doc/{name}.md" for name in names] for names in (USING, WORKING))
-    how = [page for page in pages("doc") if page not in using + working]
+    there = pages("doc")
+    using, working = ([page for name in names if (page := f"doc/{name}.md") in there] for names in (USING, WORKING))
+    how = [page for page in there if page not in using + working]
     parts: list[Any] = [
         {"Using it": [*using, "SECURITY.md"]},
         {"How it works": [*how, *({title: pages(SECTIONS[title])} for title in ("Lines", "Boxes"))]},

@@ -7,6 +7,7 @@ import functools
 import http.server
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,14 @@ def test_what_leads_nowhere_ends_the_build(tmp_path: Path) -> None:
     assert "Aborted with 3 warnings" in said
     for dead in ("'doc/nowhere.md'", "'doc/page.md#nothing'", "'doc/picture.svg'"):
         assert dead in said
+
+
+def test_the_parts_of_the_site_have_their_pages() -> None:
+    """One that is not there would be left out without a word."""
+    hooks = runpy.run_path(str(ROOT / "site/hooks.py"))
+    names = hooks["USING"] + hooks["WORKING"]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not (ROOT / f"doc/{name}.md").exists()] == []
 
 
 def test_search_finds_the_purger(browser: webdriver.Chrome, site: str) -> None:
