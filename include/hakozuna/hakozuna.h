@@ -115,28 +115,29 @@ HZ_API void hz_heap_destroy(hz_heap_t* heap);
  * small ones 64 KiB go back when the last one in there is freed. NULL is ignored. */
 HZ_API void hz_heap_delete(hz_heap_t* heap);
 
-/* Called with a block, and the bytes of its slot or of its pages: no less than it was asked for. A number
- * other than 0 ends the walk. It may do what it likes, but see hz_walk. */
+/* A visitor: gets a block and the bytes of its slot or pages, which are no fewer than were asked for. An
+ * answer other than 0 ends the walk. It may allocate and free; see hz_walk for what the walk visits then. */
 typedef int (*hz_visit_t)(void* block, size_t bytes, void* argument);
 
-/* Call `visit` for each live block of the process, in the order of addresses but for guarded ones,
- * first-class heaps included. Returns what `visit` ended it by, or 0. Exact if nobody allocates or frees
- * meanwhile: a block that does come or go may be visited or not, and a slot that a thread has cached since
- * may be visited though it is free. What threads cache goes back first, as by hz_trim; of other threads not
- * with HZ_BACKGROUND=0, and then their free slots are visited, too. Holds no lock while it calls. Takes 4 KiB
- * of stack, and time that grows with the blocks. Line hz7: -1, ENOSYS. */
+/* Call `visit` for each live block of the process, those of first-class heaps included. Returns the first
+ * answer of `visit` that is not 0, or 0. The order is that of addresses, but for guarded blocks, which come
+ * last. The walk is exact if no thread allocates or frees meanwhile. Otherwise it may miss or visit a block
+ * that comes or goes, and may visit a free slot that a thread has cached since. It flushes thread caches
+ * first, as hz_trim does; with HZ_BACKGROUND=0 it cannot flush those of other threads, and visits their free
+ * slots, too. Holds no lock while `visit` runs. Takes 4 KiB of stack. Line hz7: -1, ENOSYS. */
 HZ_API int hz_walk(hz_visit_t visit, void* argument);
 
-/* The same for the blocks of one heap; nobody may end the heap meanwhile. -1 if there is no such heap. */
+/* Call `visit` for each live block of one heap, as hz_walk does. Requires: no thread ends the heap meanwhile.
+ * Returns -1 if there is no such heap, which is reported (E07). */
 HZ_API int hz_heap_walk(hz_heap_t* heap, hz_visit_t visit, void* argument);
 
-/* What a heap holds: its live blocks, the bytes of their slots and pages, and what it has of the process' for
- * them. */
+/* What a heap holds: its live blocks, the bytes of their slots and pages, and the bytes of chunks and pages
+ * that it has for them. */
 typedef struct hz_heap_stats_t {
   uint64_t blocks, bytes_live, bytes_held;
 } hz_heap_stats_t;
 
-/* Fill *out, as hz_stats does. Returns 0; -1 if there is no such heap. Time as of hz_heap_walk. */
+/* Fill *out, as hz_stats does. Returns 0; -1 if there is no such heap. Takes as long as hz_heap_walk. */
 HZ_API int hz_heap_stats(hz_heap_t* heap, hz_heap_stats_t* out, size_t size);
 
 /* What hz_free would say of ptr, without freeing or reporting it. 0: it is a live block. 1 (E01): no address

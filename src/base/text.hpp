@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short texts, and what takes them apart: words and decimal numbers, without a copy. Called where the user's
-// settings and profiles are read and the system's files are, when the heap opens. A lock is held there, so
-// nothing here calls the C library: a program may wrap that, and allocate in its wrapper.
+// Views of short texts, and functions that split them into words and decimal numbers without a copy. Called
+// when the heap opens, where it reads the user's settings, profiles and the system's files.
+// Lock: the heap's start holds one, so nothing here calls the C library: a program may wrap its functions and
+// allocate in a wrapper.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace hz {
 
-// What compares and measures, byte by byte. The basic class calls the C library for both.
+// Compares and measures byte by byte. std::char_traits calls the C library for both.
 struct OwnTraits : std::char_traits<char> {
   static constexpr int compare(const char* one, const char* other, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i)
@@ -29,6 +30,13 @@ using TextView = std::basic_string_view<char, OwnTraits>;
 // libc++'s starts_with calls a function of its library.
 inline bool begins_with(TextView text, TextView start) {
   return text.size() >= start.size() && TextView(text.data(), start.size()) == start;
+}
+// Returns the same without a measure of `text`, which may be long and ends in 0: the check stops at the first
+// letter that differs.
+inline bool begins_with(const char* text, TextView start) {
+  std::size_t i = 0;
+  while (i < start.size() && text[i] == start[i]) ++i;
+  return i == start.size();
 }
 
 // What stands before the next `end`, which is cut off as well.

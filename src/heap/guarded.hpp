@@ -65,8 +65,8 @@ struct GuardedPool {
   };
   // What a free of it would find.
   static Finding look(const void* at);
-  // Visits live blocks; one that another thread frees meanwhile, too. Returns what made a visitor say that it
-  // is enough, or 0.
+  // Visits live blocks, and maybe a block that another thread frees meanwhile. Returns the visitor's first
+  // answer that is not 0, or 0.
   static int walk(int (*visit)(void* block, std::size_t bytes, void* argument), void* argument);
   static std::size_t size_of(const void* block);  // that was asked for; 0: no live block begins there
   static bool is_start(const void* at);           // of one, live or free

@@ -146,8 +146,8 @@ struct Heaps {
   static Finding look(const void* block) { return Around(block).look(); }
   // Of a block, live or free; 0 where none begins.
   static std::size_t bytes_at(const void* at) { return Around(at).bytes(); }
-  // Visits the live blocks of the chunk at an address, if it is one, and of the heap of that number. Returns
-  // what made a visitor say that it is enough, or 0.
+  // Visits the live blocks of the chunk at an address, if it is a chunk of the heap of that number. Returns
+  // the visitor's first answer that is not 0, or 0.
   static constexpr std::uint32_t kAnyHeap = ~0U;
   HZ_SLOW static int walk_chunk(std::uintptr_t at, std::uint32_t number,
                                 int (*visit)(void* block, std::size_t bytes, void* argument),
@@ -165,7 +165,7 @@ struct Heaps {
     }
     return 0;
   }
-  // Returns true if there is such a heap; else that is reported.
+  // Returns true if the handle has a heap. Errors: reports E07 otherwise.
   static bool is_there(HeapHandle handle) { return Entered(handle).found(); }
   // Whether a block of that size may lie there.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {

@@ -106,8 +106,8 @@ struct Huge {
     return bin != kHugeBin ? bin_size(bin) : run_bytes(block);
   }
 
-  // Of a run that another thread may free meanwhile: nothing of the block is read. With fences no less than
-  // the block has. 0: there is none.
+  // Returns the bytes of a run without reading the block, for another thread may free it meanwhile; 0 if
+  // there is no run. With fences the run has at least the block's bytes.
   static std::size_t noted_bytes(const void* block) {
     const Bin bin = bin_of(block);
     const std::size_t bytes = Source::granules(S::global.source, address(block)) << kGranuleShift;

@@ -230,8 +230,7 @@ bool resembles(TextView one, TextView other) {
 // Warns of a variable that is none of ours, if it resembles one: not again where the parent process was
 // started with it and with the entry that loaded the same heap, nullptr if none did.
 void check_name(const char* entry, const char* preload) {
-  for (std::size_t i = 0; i < kPrefix.size(); ++i)
-    if (entry[i] != kPrefix[i]) return;
+  if (!begins_with(entry, kPrefix)) return;
   TextView rest = entry;
   const TextView name = cut(rest, '=');
   const char* meant = resembles<kMostMistyped>(name, kList) ? kList : nullptr;

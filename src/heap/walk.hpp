@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All live blocks, one after the other. Called by the direct API's hz_walk and hz_heap_walk, and for what a
-// first-class heap holds. What threads cache returns to its spans first, so that a slot that is out is a
-// block; then each granule that was ever used is looked at, its slots noted under its own lock, and the
-// visitor called without any. Costs as much as a trim that purges nothing, a look at 16,384 rows a GiB of
-// heap, and the visits.
+// Visits all live blocks, or those of one first-class heap. Called by the direct API: hz_walk, hz_heap_walk,
+// hz_heap_stats. All thread caches are flushed first, so that every slot outside of its span is a live block.
+// Then each granule that was ever used is scanned: its slots are copied under the span's lock, and the
+// visitor runs without a lock. Cost: a trim that purges nothing, 16,384 rows for each GiB of heap, and the
+// visits.
 //
-// A thread that allocates or frees meanwhile, the visitor included, may cache slots again: those may be
-// visited although they are free.
+// A thread that allocates or frees during the walk, the visitor included, may cache slots again. The walk may
+// visit such a slot although it is free.
 #pragma once
 
 #include "hakozuna/hakozuna.h"
@@ -25,19 +25,20 @@ struct Walk {
   using Route = typename Line::Route;
   using Visit = hz_visit_t;
 
-  // Visits the blocks of the whole process. Returns what made a visitor say that it is enough, or 0.
+  // Visits the blocks of the whole process. Returns the visitor's first answer that is not 0, or 0.
   static int all(Visit visit, void* argument) {
     if (!Start<Line>::open()) return 0;
     take_back_caches();
     const int answer = rows([&](std::uintptr_t at) { return of_granule(at, visit, argument); });
     return answer != 0 ? answer : GuardedPool::walk(visit, argument);
   }
-  // The same of one first-class heap; -1 if there is none, which is reported.
+  // Visits the blocks of one first-class heap, as above. Errors: a handle without a heap is reported (E07),
+  // and the answer is -1.
   static int of_heap(HeapHandle heap, Visit visit, void* argument) {
     if (!Heaps<Line>::is_there(heap)) return -1;
     return rows([&](std::uintptr_t at) { return of_granule_in(number(heap), at, visit, argument); });
   }
-  // What it holds: 0, or -1 if there is none.
+  // Sums up what a first-class heap has. Returns 0; -1 as above.
   static int figures(HeapHandle heap, hz_heap_stats_t& out) {
     if (!Heaps<Line>::is_there(heap)) return -1;
     const Visit count = [](void*, std::size_t bytes, void* stats) {
@@ -106,7 +107,7 @@ struct Walk {
     }
     return 0;
   }
-  // By the source's books: another thread may free the run meanwhile.
+  // Reads nothing of the run itself: another thread may free it meanwhile.
   static int of_run(std::uintptr_t at, Visit visit, void* argument) {
     const std::size_t bytes = Huge<Line>::noted_bytes(pointer(at));
     return bytes == 0 ? 0 : visit(pointer(at), bytes, argument);

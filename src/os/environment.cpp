@@ -23,11 +23,9 @@ const char* Environment::next() {
 
 const char* Environment::value_of(const char* name) {
   rewind();
-  while (const char* entry = next()) {
-    const char* wanted = name;
-    while (*wanted != 0 && *entry == *wanted) ++entry, ++wanted;
-    if (*wanted == 0 && *entry == '=') return entry + 1;
-  }
+  const TextView wanted = name;
+  while (const char* entry = next())
+    if (begins_with(entry, wanted) && entry[wanted.size()] == '=') return entry + wanted.size() + 1;
   return nullptr;
 }
 

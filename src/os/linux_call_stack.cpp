@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linux: tells the calls that lead to a report, a line each, with names as far as symbol tables have them.
-// See os.hpp for the contract; called once a report, after its first line is out. Costs a fraction of a
-// microsecond a frame, and a few milliseconds for a file with many symbols. Nothing of ours allocates; the
-// unwinder, which the C library loads for its first walk, may.
+// Linux: prints the call stack of a report, a line for each frame, with names from symbol tables. See os.hpp
+// for the contract; FaultReport::send calls it after the report's first line.
+// Cost: a fraction of a microsecond a frame, and a few milliseconds for a file with many symbols. Our code
+// allocates nothing. The C library may, when it loads the unwinder for its first walk.
 //
-// A name comes from the table that the loader has (dladdr), else from the one in the file, which has
-// functions that are not exported, too. A file that is not the one that was loaded says nothing: its first
-// bytes are compared.
+// A name comes from dladdr(), else from the file's own symbol table, which also has functions that are not
+// exported. The file's first bytes are compared with the loaded ones: a file that was replaced gives no
+// names.
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -35,11 +35,11 @@ namespace hz::os {
 namespace {
 
 constexpr unsigned kOwnFrames = 12, kTold = 16;
-constexpr unsigned kMostStacks = 8;  // a program that goes on after reports is not told of all of them
+constexpr unsigned kMostStacks = 8;  // for each process, so that a program that goes on floods no log
 constexpr std::size_t kLongestName = 200, kLongestPath = 400;
 constexpr const char* kProgram = "/proc/self/exe";
 
-// For one thread at a time.
+// Buffers that are too large for a stack. Lock: the holder of `turn` has them.
 struct Room {
   ElfW(Sym) symbols[128];
   char name[kLongestName];
@@ -48,7 +48,7 @@ struct Room {
 constinit Room room = {};
 constinit Turn turn;
 
-// The symbol table of a file, read piece by piece. What the file says is not trusted.
+// Searches the symbol table of a file, which it reads piece by piece. The file's contents are not trusted.
 class FileSymbols {
  public:
   // `image`: where the file's first byte was loaded.
@@ -60,7 +60,7 @@ class FileSymbols {
     if (file_ >= 0) call::close(file_);
   }
 
-  // The name of the function around an address, and how far behind its beginning that is; null: it has none.
+  // Returns the name of the function around an address, or null; `behind` becomes the offset in the function.
   const char* name_at(std::uintptr_t at, std::size_t& behind) {
     ElfW(Shdr) table, names;
     if (!read(&header_, sizeof header_, 0) || !is_loaded() || !find(table, names)) return nullptr;
@@ -109,7 +109,7 @@ class FileSymbols {
     }
     return false;
   }
-  // What the file calls the first page that was loaded.
+  // Returns the address that the file has for the first page that was loaded.
   std::uintptr_t first_page() const {
     const auto* part = reinterpret_cast<const ElfW(Phdr)*>(image_ + header_.e_phoff);
     for (unsigned i = 0; i < header_.e_phnum; ++i)

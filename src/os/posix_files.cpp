@@ -44,8 +44,8 @@ Link link_at(long folder, const char* name) {
 void close_folder(long folder) {
   if (folder >= 0) call::close(folder);
 }
-// Reads the link that `text` names, to right before `end`, in the same array. Returns where; null: it is too
-// long.
+// Reads the link that `text` names into the same array, right before `end`. Returns its first letter, or null
+// if the link is too long.
 const char* read_link(long folder, char* text, const char* end) {
   const auto room = static_cast<std::size_t>(end - text);
   // The kernel has read the name before it writes.
@@ -56,7 +56,7 @@ const char* read_link(long folder, char* text, const char* end) {
   return text + begin;
 }
 
-// Opens a file, and what links on the way lead to, unless another user made one.
+// Opens a file and follows the links on its path. Errors: fails at a link that another user made.
 HZ_SLOW long open_through_links(const char* path, int flags) {
   char text[kLongestTarget];  // at its end what links led to and is left to walk, at its front the next name
   const char* led = text + sizeof text - 1;

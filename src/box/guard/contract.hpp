@@ -27,11 +27,11 @@ enum class Fault : unsigned {
 
 static_assert(sizeof(FreeSlot) <= kMinAlign, "link and mark lie in every free slot");
 
-// Whether what led to the fault is what is being done now.
+// When a fault is found.
 enum class Seen : unsigned char {
-  kNow,       // the call is wrong
-  kLater,     // the call came across it
-  kWithLock,  // the same, and nobody may be asked how we came here
+  kNow,       // in the call that is wrong
+  kLater,     // in a later call
+  kWithLock,  // in a later call, while a lock of the heap is held: the stack must not be walked
 };
 
 // Where a slot is in its life, for a guard that is told of each move; see lifecycle.hpp.

@@ -77,7 +77,8 @@ HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char*
   if (fault == Fault::kSizeMismatch && is_kept(address(at))) return;
   const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
   tell(fault, at, bin, line, 0, fatal);
-  // Files are read for it. A program that goes on, and has not asked for that, may have forbidden itself to.
+  // The stack's names come from files. A program that survives an E05 by default may run under a filter that
+  // kills it for opening one.
   const bool is_safe = fatal || on_invalid.load(std::memory_order_relaxed) == OnInvalid::kReport;
   if (is_safe && seen != Seen::kWithLock)
     os::tell_call_stack(seen == Seen::kNow ? "called from" : "noticed in");
