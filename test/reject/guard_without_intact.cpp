@@ -20,7 +20,7 @@ struct Box : WithoutPhases {
 #ifdef HZ_COMPLETE
   static bool intact(const PerThread&, const FreeSlot*);
 #endif
-  static void report(Fault, const void*, Bin, const char*);
+  static void report(Fault, const void*, Bin, const char*, Seen);
 };
 
 static_assert(GuardContract<Box>);

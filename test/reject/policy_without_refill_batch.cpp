@@ -38,7 +38,7 @@ struct Box {
   static Held peak();
   static void begin_process();
   static Decisions decisions();
-  static bool fix(std::string_view);
+  static bool fix(TextView);
 };
 
 static_assert(PolicyContract<Box>);

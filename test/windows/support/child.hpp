@@ -22,6 +22,7 @@ struct ChildResult {
   int signal = 0;
   std::string out;
   std::string err;
+  std::string calls;  // of stderr: none yet, for a report on Windows has no calls
 };
 
 using Setting = std::pair<std::string, std::string>;
