@@ -63,6 +63,10 @@ HZ_COLD void FaultReport::keep(const void* block) {
   more_kept.store(true, std::memory_order_relaxed);
 }
 
+HZ_COLD void FaultReport::prepare() {
+  if (goes_on()) os::prepare_to_walk();
+}
+
 HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code,
                                bool fatal) {
   os::probe::fault(static_cast<unsigned>(fault), address(at));
@@ -79,8 +83,7 @@ HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char*
   tell(fault, at, bin, line, 0, fatal);
   // The stack's names come from files. A program that survives an E05 by default may run under a filter that
   // kills it for opening one.
-  const bool is_safe = fatal || on_invalid.load(std::memory_order_relaxed) == OnInvalid::kReport;
-  if (is_safe && seen != Seen::kWithLock)
+  if ((fatal || goes_on()) && seen != Seen::kWithLock)
     os::tell_call_stack(seen == Seen::kNow ? "called from" : "noticed in");
   if (fatal) os::abort_process();
 }
