@@ -100,6 +100,7 @@ struct Heaps {
       const Hold nobodys(table().find(0)->lock);
       chunk.live = chunk.count();
       chunk.holder.set(0);
+      Source::hold(S::global.source, run.at, kOfChunk, 0);
       if (chunk.live == 0) release(run.at);
     });
   }
@@ -153,7 +154,7 @@ struct Heaps {
                                 int (*visit)(void* block, std::size_t bytes, void* argument),
                                 void* argument) {
     HeapChunk notes = {};
-    if (!Around(pointer(at)).note(number, notes)) return 0;
+    if (!copy_notes(at, number, notes)) return 0;
     constexpr unsigned kNone = HeapChunk::kUnits;
     for (unsigned unit = notes.next_start(0); unit != kNone;) {
       const unsigned next = notes.next_start(unit + 1);
@@ -164,6 +165,13 @@ struct Heaps {
       unit = next;
     }
     return 0;
+  }
+  // Returns whose chunk begins at an address, as the source says: nothing is read of the chunk, which another
+  // thread may free meanwhile. 0: the process's; kNoChunk: there is none.
+  static constexpr std::uint32_t kNoChunk = ~0U - 1;
+  static std::uint32_t holder_of_chunk(std::uintptr_t at) {
+    const unsigned holder = tag_at(at) == kHeapBin ? Source::holder(S::global.source, at) : 0;
+    return (holder & kOfChunk) == 0 ? kNoChunk : holder & ~kOfChunk;
   }
   // Returns true if the handle has a heap. Errors: reports E07 otherwise.
   static bool is_there(HeapHandle handle) { return Entered(handle).found(); }
@@ -294,11 +302,6 @@ struct Heaps {
           HeapChunk::bit(chunk().freed, begin >> HeapChunk::kUnitShift) ? Fault::kDoubleFree : Fault::kNone,
           bin};
     }
-    bool note(std::uint32_t number, HeapChunk& notes) const {
-      if (!is_chunk_ || (number != kAnyHeap && chunk().holder.peek() != number)) return false;
-      copy_bytes(&notes, &chunk(), sizeof notes);
-      return true;
-    }
     std::size_t bytes() const {
       const unsigned offset = HeapChunk::offset(at_);
       return is_chunk_ && offset != 0 && chunk().begin_of(offset) == offset ? chunk().bytes(offset) : 0;
@@ -315,6 +318,20 @@ struct Heaps {
     typename Inside::How how_ = Inside::How::kLocked;
     bool is_chunk_ = false;
   };
+
+  // Returns false if there is no chunk of that heap, or not any more. A chunk goes with its heap's lock held.
+  static bool copy_notes(std::uintptr_t at, std::uint32_t number, HeapChunk& notes) {
+    const Telling telling;
+    Forks<Line>::notice_process();
+    for (;;) {
+      const std::uint32_t holder = holder_of_chunk(at);
+      if (holder == kNoChunk || (number != kAnyHeap && holder != number)) return false;
+      const Inside inside(*table().find(holder));
+      if (holder_of_chunk(at) != holder) continue;
+      copy_bytes(&notes, HeapChunk::around(pointer(at)), sizeof notes);
+      return true;
+    }
+  }
 
   static void* allocate(HeapHandle handle, std::size_t alignment, std::size_t size, bool& zeroed) {
     const Entered here(handle);

@@ -49,8 +49,7 @@ struct Walk {
     rows([&](std::uintptr_t at) {
       const std::uint64_t live = out.bytes_live;
       of_granule_in(number(heap), at, count, &out);
-      const bool is_chunk = bin_at(at) == kHeapBin && Heaps<Line>::holder_of(pointer(at)) == number(heap);
-      out.bytes_held += is_chunk ? kGranule : out.bytes_live - live;
+      out.bytes_held += Heaps<Line>::holder_of_chunk(at) == number(heap) ? kGranule : out.bytes_live - live;
       return 0;
     });
     return 0;

@@ -231,9 +231,18 @@ TEST_F(Walk, BesideThreadsThatAllocate) {
       while (!ends.load()) {
         dice = dice * 1103515245 + 12345;
         void* const block = hz_malloc((dice >> 8) & (dice % 16 == 0 ? 0xFFFFF : 0xFFF));
-        void* const heap_block = hz_calloc(1, dice >> 20);
+        void* const cleared = hz_calloc(1, dice >> 20);
+        hz_heap_t* const heap = hz_heap_new();
+        void* heap_blocks[5];
+        for (void*& one : heap_blocks) one = hz_heap_malloc(heap, 20'000);
+        if (dice % 2 == 0) {
+          hz_heap_destroy(heap);
+        } else {
+          hz_heap_delete(heap);
+          for (void* one : heap_blocks) hz_free(one);
+        }
         hz_free(block);
-        hz_free(heap_block);
+        hz_free(cleared);
       }
     });
   }
