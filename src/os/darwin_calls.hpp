@@ -54,11 +54,12 @@ inline long close(long file) {
 inline long duplicate(long file, int least) {
   return make([&] { return fcntl(static_cast<int>(file), F_DUPFD_CLOEXEC, least); });
 }
-inline long rename(const char* from, const char* to) {
-  return make([&] { return ::rename(from, to); });
+inline long rename_at(long from_folder, const char* from, long to_folder, const char* to) {
+  return make(
+      [&] { return ::renameat(static_cast<int>(from_folder), from, static_cast<int>(to_folder), to); });
 }
-inline long unlink(const char* path) {
-  return make([&] { return ::unlink(path); });
+inline long unlink_at(long folder, const char* path) {
+  return make([&] { return ::unlinkat(static_cast<int>(folder), path, 0); });
 }
 inline long readlink_at(long folder, const char* path, char* out, std::size_t room) {
   return make([&] { return ::readlinkat(static_cast<int>(folder), path, out, room); });
@@ -66,7 +67,6 @@ inline long readlink_at(long folder, const char* path, char* out, std::size_t ro
 inline long lstat_at(long folder, const char* path, struct stat* out) {
   return make([&] { return ::fstatat(static_cast<int>(folder), path, out, AT_SYMLINK_NOFOLLOW); });
 }
-inline long lstat(const char* path, struct stat* out) { return lstat_at(AT_FDCWD, path, out); }
 inline long fstat(long file, struct stat* out) {
   return make([&] { return ::fstat(static_cast<int>(file), out); });
 }

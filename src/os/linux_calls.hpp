@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -77,10 +78,10 @@ inline long write(long file, const void* text, std::size_t bytes) {
 inline long close(long file) { return make(SYS_close, file); }
 // A copy with a number that is no smaller than `least`, and that a new program does not inherit.
 inline long duplicate(long file, int least) { return make(SYS_fcntl, file, F_DUPFD_CLOEXEC, least); }
-inline long rename(const char* from, const char* to) {
-  return make(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+inline long rename_at(long from_folder, const char* from, long to_folder, const char* to) {
+  return make(SYS_renameat, from_folder, from, to_folder, to);
 }
-inline long unlink(const char* path) { return make(SYS_unlinkat, AT_FDCWD, path, 0); }
+inline long unlink_at(long folder, const char* path) { return make(SYS_unlinkat, folder, path, 0); }
 inline long access(const char* path, int how) { return make(SYS_faccessat, AT_FDCWD, path, how); }
 inline long readlink_at(long folder, const char* path, char* out, std::size_t room) {
   return make(SYS_readlinkat, folder, path, out, room);
@@ -91,7 +92,6 @@ inline long readlink(const char* path, char* out, std::size_t room) {
 inline long lstat_at(long folder, const char* path, struct stat* out) {
   return make(SYS_newfstatat, folder, path, out, AT_SYMLINK_NOFOLLOW);
 }
-inline long lstat(const char* path, struct stat* out) { return lstat_at(AT_FDCWD, path, out); }
 inline long fstat(long file, struct stat* out) { return make(SYS_fstat, file, out); }
 inline long fchmod(long file, unsigned mode) { return make(SYS_fchmod, file, mode); }
 inline long ftruncate(long file, long bytes) { return make(SYS_ftruncate, file, bytes); }
@@ -114,6 +114,17 @@ inline long prctl(int what, std::uintptr_t a, std::uintptr_t b, std::uintptr_t c
 inline long membarrier(int command) { return make(SYS_membarrier, command, 0, 0); }
 inline long futex(const std::uint32_t* word, int what, std::uint32_t value, const timespec* timeout) {
   return make(SYS_futex, word, what, value, timeout, 0, 0);
+}
+// A child of one thread, without what the C library and the program do at a fork.
+inline long fork() { return make(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
+inline long wait4(long child, int how) { return make(SYS_wait4, child, 0, how, 0); }
+inline long kill(long process, int signal) { return make(SYS_kill, process, signal); }
+[[noreturn]] inline void exit_group(int code) {
+  for (;;) make(SYS_exit_group, code);
+}
+// `signals` and `before` are of 64 signals.
+inline long rt_sigprocmask(int how, const std::uint64_t* signals, std::uint64_t* before) {
+  return make(SYS_rt_sigprocmask, how, signals, before, sizeof *signals);
 }
 // Without a system call wherever the kernel's vDSO can.
 unsigned getcpu();

@@ -20,75 +20,126 @@ namespace files {
 namespace {
 
 constexpr mode_t kMode = 0666;
-constexpr unsigned kMostLinks = 4;           // of which each leads to the next
+constexpr unsigned kMostLinks = 40;          // on the way to a file, as the kernel
 constexpr std::size_t kLongestTarget = 384;  // on a stack that may have 16 KiB
 
-// The way to a file, which is no file yet.
+// The way to a file, which is no file yet; and a link itself, so that it is read as it was judged.
 #ifdef O_PATH
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+constexpr bool kHoldsLinks = true;
+long open_link(long folder, const char* name) {
+  return call::open_at(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
 #else
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+constexpr bool kHoldsLinks = false;
+long open_link(long folder, const char*) { return folder; }
 #endif
 
-// Links of /proc name what is open, and cannot be read as a path.
-enum class Link : unsigned char { kTheirs, kOurs, kOfTheSystem };
-Link link_at(long folder, const char* name) {
-  struct stat found;
-  if (call::lstat_at(folder, name, &found) != 0 || !S_ISLNK(found.st_mode)) return Link::kTheirs;
-  if (found.st_uid != 0 && found.st_uid != static_cast<uid_t>(call::geteuid())) return Link::kTheirs;
-  const dev_t lies_on = found.st_dev;
-  return call::lstat_at(AT_FDCWD, "/proc/self", &found) == 0 && found.st_dev == lies_on ? Link::kOfTheSystem
-                                                                                        : Link::kOurs;
-}
+// A way through folders, each of which is opened in the one before, to the last one. Follows a link only if
+// this user or root made it.
+class Way {
+ public:
+  explicit Way(const char* path)
+      : path_(path), folder_(is_absolute(path) ? call::open("/", kFolder) : AT_FDCWD) {
+    *end() = 0;
+  }
+  Way(const Way&) = delete;
+  Way& operator=(const Way&) = delete;
+  ~Way() { leave(); }
 
-void close_folder(long folder) {
-  if (folder >= 0) call::close(folder);
-}
-// Reads the link that `text` names into the same array, right before `end`. Returns its first letter, or null
-// if the link is too long.
-const char* read_link(long folder, char* text, const char* end) {
-  const auto room = static_cast<std::size_t>(end - text);
-  // The kernel has read the name before it writes.
-  const long length = call::readlink_at(folder, text, text, room);
-  if (length <= 0 || static_cast<std::size_t>(length) >= room) return nullptr;
-  const std::size_t begin = room - static_cast<std::size_t>(length);
-  for (std::size_t i = room; i != begin; --i) text[i - 1] = text[i - 1 - begin];
-  return text + begin;
-}
+  // Goes to the folder of the last name. Returns 0, or what the system says below 0.
+  long to_last() {
+    for (;;) {
+      take_name();
+      if (is_last()) return 0;
+      const long next = call::open_at(folder_, name_, kFolder | O_NOFOLLOW);
+      const bool may_be_link = next == -ELOOP || next == -ENOTDIR;
+      const long entered = may_be_link ? follow() : next;
+      if (entered < 0) return may_be_link ? next : entered;
+      if (!may_be_link) enter(next);
+    }
+  }
+  // The last name, in folder(): it may be a link.
+  const char* name() const { return name_; }
+  long folder() const { return folder_; }
 
-// Opens a file and follows the links on its path. Errors: fails at a link that another user made.
-HZ_SLOW long open_through_links(const char* path, int flags) {
-  char text[kLongestTarget];  // at its end what links led to and is left to walk, at its front the next name
-  const char* led = text + sizeof text - 1;
-  text[sizeof text - 1] = 0;
-  long folder = is_absolute(path) ? call::open("/", kFolder) : AT_FDCWD;
-  for (unsigned links = 0;;) {
-    while (*led == '/') ++led;
-    const char*& way = *led != 0 ? led : path;
+  // Goes where the link called name() leads, to take the next name from there. Returns less than 0 if it is
+  // no link, or one that is not followed. A link of the system's cannot be read as a path: it is entered as a
+  // folder, and kOfTheSystem returned if it is the last one.
+  static constexpr long kOfTheSystem = 1;
+  long follow() {
+    const long link = open_link(folder_, name_);
+    if (link < 0 && kHoldsLinks) return link;
+    const long followed = follow_held(link);
+    if (kHoldsLinks) call::close(link);
+    return followed;
+  }
+
+ private:
+  char* end() { return name_ + sizeof name_ - 1; }
+  bool is_last() const { return *led_ == 0 && *path_ == 0; }
+  void leave() const {
+    if (folder_ >= 0) call::close(folder_);
+  }
+  void enter(long folder) {
+    leave();
+    folder_ = folder;
+  }
+  void take_name() {
+    while (*led_ == '/') ++led_;
+    const char*& way = *led_ != 0 ? led_ : path_;
     while (*way == '/') ++way;
     std::size_t length = 0;
     for (; way[length] != 0 && way[length] != '/' && length < kLongestTarget - 1; ++length)
-      text[length] = way[length];
-    text[length] = 0;
+      name_[length] = way[length];
+    name_[length] = 0;
     way += length;
-    const bool is_last = *led == 0 && *path == 0;
-    const int how = is_last ? flags : kFolder;
-    long next = call::open_at(folder, text, how | O_NOFOLLOW, kMode);
-    if (next == -ELOOP || (next == -ENOTDIR && !is_last)) {
-      const Link link = link_at(folder, text);
-      if (link == Link::kOfTheSystem) {
-        next = call::open_at(folder, text, how, kMode);
-      } else if (link == Link::kOurs && links++ != kMostLinks &&
-                 (led = read_link(folder, text, led)) != nullptr) {
-        if (!is_absolute(led)) continue;
-        close_folder(folder);
-        folder = call::open("/", kFolder);
-        continue;
-      }
+  }
+  long follow_held(long link) {
+    struct stat found, system;
+    const char* const name = kHoldsLinks ? "" : name_;
+    if ((kHoldsLinks ? call::fstat(link, &found) : call::lstat_at(link, name, &found)) != 0) return -ENOENT;
+    if (!S_ISLNK(found.st_mode) || links_++ == kMostLinks) return -ELOOP;
+    if (found.st_uid != 0 && found.st_uid != static_cast<uid_t>(call::geteuid())) return -EACCES;
+    if (call::lstat_at(AT_FDCWD, "/proc/self", &system) == 0 && system.st_dev == found.st_dev) {
+      if (is_last()) return kOfTheSystem;
+      const long next = call::open_at(folder_, name_, kFolder);
+      if (next >= 0) enter(next);
+      return next < 0 ? next : 0;
     }
-    close_folder(folder);
-    if (is_last || next < 0) return next;
-    folder = next;
+    return lead(link, name);
+  }
+  // Reads a link into the end of name_, right before what is left of the links that led to it.
+  long lead(long link, const char* name) {
+    const auto room = static_cast<std::size_t>(led_ - name_);
+    const long length =
+        call::readlink_at(link, name, name_, room);  // the kernel has read `name` before it writes
+    if (length <= 0 || static_cast<std::size_t>(length) >= room) return -ENAMETOOLONG;
+    const std::size_t begin = room - static_cast<std::size_t>(length);
+    for (std::size_t i = room; i != begin; --i) name_[i - 1] = name_[i - 1 - begin];
+    led_ = name_ + begin;
+    if (is_absolute(led_)) enter(call::open("/", kFolder));
+    return 0;
+  }
+
+  char name_[kLongestTarget];
+  const char* led_ = end();  // what links led to and is left to walk, at the end of name_
+  const char* path_;         // what is left after that
+  long folder_;
+  unsigned links_ = 0;
+};
+
+// Opens a file and follows the links on its path. Errors: fails at a link that another user made.
+HZ_SLOW long open_through_links(const char* path, int flags) {
+  Way way(path);
+  for (;;) {
+    if (const long lost = way.to_last(); lost < 0) return lost;
+    const long file = call::open_at(way.folder(), way.name(), flags | O_NOFOLLOW, kMode);
+    if (file != -ELOOP) return file;
+    const long followed = way.follow();
+    if (followed < 0) return file;
+    if (followed == Way::kOfTheSystem) return call::open_at(way.folder(), way.name(), flags, kMode);
   }
 }
 
@@ -135,13 +186,29 @@ bool write(std::intptr_t file, const char* text, std::size_t length) {
 
 void close_written(std::intptr_t file) { call::close(file); }
 
-bool rename(const char* from, const char* to) { return call::rename(from, to) == 0; }
+HZ_SLOW bool rename(const char* from, const char* to) {
+  Way one(from), other(to);
+  return one.to_last() == 0 && other.to_last() == 0 &&
+         call::rename_at(one.folder(), one.name(), other.folder(), other.name()) == 0;
+}
 
-void remove(const char* path) { call::unlink(path); }
+HZ_SLOW void remove(const char* path) {
+  Way way(path);
+  if (way.to_last() == 0) call::unlink_at(way.folder(), way.name());
+}
+
+namespace {
+// Tells what `path` itself is, which may be a link.
+HZ_SLOW long look_at(const char* path, struct stat* found) {
+  Way way(path);
+  const long lost = way.to_last();
+  return lost != 0 ? lost : call::lstat_at(way.folder(), way.name(), found);
+}
+}  // namespace
 
 std::intptr_t open_fresh(const char* fresh, const char* path) {
   struct stat old, now;
-  const long found = call::lstat(path, &old);
+  const long found = look_at(path, &old);
   if (found != 0 && found != -ENOENT) return kInPlace;
   if (found == 0 && (!S_ISREG(old.st_mode) || (old.st_mode & S_IWUSR) == 0 || old.st_nlink != 1))
     return kInPlace;

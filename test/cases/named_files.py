@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files that a user names for statistics and profiles: a pipe without a reader keeps no process from its end, a link
-# that another user made is not followed, to a file or to a folder, links of this user and of the system are. A profile takes the place of an
-# older one as a whole, or leaves it as it is.
+# that another user made is not followed, to a file or to a folder, links of this user and of the system are. A profile
+# takes the place of an older one as a whole, or leaves it as it is.
 # alone
 import os
 import resource
@@ -75,6 +75,18 @@ def check(kind: str, folder: Path) -> None:
             expect(not (folder / "unmade").exists(), f"{kind}: a file is made behind the link of another user")
 
 
+def check_stats_folder(folder: Path) -> None:
+    """A folder that a link of another user leads to: its files stay, also those that are named as ours."""
+    (folder / "real").mkdir()
+    (folder / "link").symlink_to("real")
+    os.lchown(folder / "link", NOBODY, NOBODY)
+    victims = 'for name in stats stats.new; do echo important >"$0/real/hakozuna.$$.$name"; done'
+    command = ["sh", "-c", f'{victims}; exec env HZ_STATS_DIR="$0/link" /bin/true', str(folder)]
+    subprocess.run(command, stderr=subprocess.PIPE, timeout=WAITS, check=True)
+    kept = [each.read_text() for each in (folder / "real").iterdir()]
+    expect(kept == ["important\n"] * 2, "HZ_STATS_DIR: the link of another user is followed")
+
+
 def check_replaced(kind: str, folder: Path) -> None:
     profile = folder / "profile"
     profile.write_text("old")
@@ -108,6 +120,9 @@ def check_replaced(kind: str, folder: Path) -> None:
     expect(not left, f"{kind}: files are left behind: {left}")
 
 
+if os.geteuid() == 0:
+    with tempfile.TemporaryDirectory() as named:
+        check_stats_folder(Path(named))
 for each in KINDS:
     with tempfile.TemporaryDirectory() as named:
         check(each, Path(named))
