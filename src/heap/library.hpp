@@ -25,7 +25,6 @@ struct Library {
     Forks<Line>::hook_forks();
     HeapProfile::at_load(S::tls().walking);
     GuardedPool::hear(S::tls().walking);
-    FaultReport::prepare();
     if (prints_stats() || writes_profile() || HeapProfile::is_on()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
@@ -73,7 +72,8 @@ struct Library {
     Start<Line>::open();
     typename S::Global& g = S::global;
     Options now = Start<Line>::options;
-    now.report_only = FaultReport::goes_on();
+    now.report_only =
+        FaultReport::on_invalid.load(std::memory_order_relaxed) == FaultReport::OnInvalid::kReport;
     now.thread_cache = g.thread_budget.load(std::memory_order_relaxed);
     const RetainSettings retain = Line::Retain::settings(g.retain);
     now.retain = retain.percent;
@@ -97,10 +97,7 @@ struct Library {
       case Setting::kRetainFloor: set_floor(wanted.retain_floor); break;
       case Setting::kLimitSoft: Line::Source::limit(g.source, wanted.limit_soft, {}); break;
       case Setting::kLimitHard: Line::Source::limit(g.source, {}, wanted.limit_hard); break;
-      case Setting::kOnInvalid:
-        FaultReport::set_on_invalid(wanted.report_only);
-        FaultReport::prepare();
-        break;
+      case Setting::kOnInvalid: FaultReport::set_on_invalid(wanted.report_only); break;
       case Setting::kHeapProfile:
       case Setting::kGuardSample: return change_samples(setting, wanted);
       case Setting::kLearning:

@@ -110,7 +110,9 @@ std::size_t program_path(char* out, std::size_t room) {
 
 // The loader would have to be asked for each image; nobody has needed it yet.
 Code own_code() { return {}; }
-void tell_call_stack(const char*) {}
+Report::Report(bool in_turn) : in_turn_(in_turn) {}
+Report::~Report() = default;
+void Report::tell_calls(const char*) {}
 void stay_loaded() {
   const KeepErrno keep;
   static const char here = 0;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linux: prints the call stack of a report, a line for each frame, with names from symbol tables. See os.hpp
-// for the contract; FaultReport::send calls it after the report's first line.
-// Cost: a fraction of a microsecond a frame, and a few milliseconds for a file with many symbols. Our code
-// allocates nothing. The C library may, when it loads the unwinder for its first walk.
+// Linux: one report at a time, and its call stack, a line for each frame, with names from symbol tables. See
+// os.hpp for the contract; called by FaultReport::send.
+//
+// A walk may come to harm: the C library loads its unwinder for it, which allocates from the heap that was
+// just found broken, and waits for the loader's lock, which may never come. So a copy of the process walks,
+// made by fork. The process waits for it, and ends it if it takes too long.
+// Cost: a fork, a fraction of a microsecond a frame, and a few milliseconds for a file with many symbols.
 //
 // A name comes from dladdr(), else from the file's own symbol table, which also has functions that are not
 // exported. The file's first bytes are compared with the loaded ones: a file that was replaced gives no
@@ -13,9 +16,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <unistd.h>
-
-#include <atomic>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -35,18 +37,25 @@ namespace hz::os {
 namespace {
 
 constexpr unsigned kOwnFrames = 12, kTold = 16;
-constexpr unsigned kMostStacks = 8;  // for each process, so that a program that goes on floods no log
+constexpr unsigned kMostStacks = 8;   // for each process, so that a program that goes on floods no log
+constexpr unsigned kPatience = 3000;  // milliseconds, for a copy that walks
 constexpr std::size_t kLongestName = 200, kLongestPath = 400;
+constexpr std::uint64_t kAllSignals = ~std::uint64_t{0};
 constexpr const char* kProgram = "/proc/self/exe";
 
-// Buffers that are too large for a stack. Lock: the holder of `turn` has them.
+constinit Turn turn;
+constinit bool is_copy = false;
+// Lock: `turn`, as for `room`.
+constinit std::uint64_t told_by = 0;  // the process that `told` is of
+constinit unsigned told = 0;          // stacks so far
+
+// Buffers that are too large for a stack.
 struct Room {
   ElfW(Sym) symbols[128];
   char name[kLongestName];
   char program[kLongestPath];
 };
 constinit Room room = {};
-constinit Turn turn;
 
 // Searches the symbol table of a file, which it reads piece by piece. The file's contents are not trusted.
 class FileSymbols {
@@ -174,28 +183,26 @@ unsigned first_of_program(void* const* frames, unsigned count) {
   return first;
 }
 
+void text_up_to(Message& message, const char* text, std::size_t most) {
+  const TextView all(text);
+  message.part(text, all.size() < most ? all.size() : most).text(all.size() < most ? "" : "...");
+}
+
 // A return address lies behind the call. A function of its own: a message takes 700 bytes of the stack.
 HZ_SLOW void tell_frame(const char* what, const Place& place, std::uintptr_t at) {
   Message message;
   message.text("hz: ").text(what).text(" ");
-  if (place.name != nullptr) message.text(place.name).text("+0x").hex(place.behind + 1).text(" ");
-  if (place.image != nullptr) {
-    message.text("(").text(place.path).text("+0x").hex(at + 1 - address(place.image)).text(")\n");
-  } else {
-    message.text("(0x").hex(at + 1).text(")\n");
+  if (place.name != nullptr) {
+    text_up_to(message, place.name, kLongestName);
+    message.text("+0x").hex(place.behind + 1).text(" ");
   }
+  message.text("(");
+  if (place.image != nullptr) text_up_to(message, place.path, kLongestPath);
+  message.text(place.image != nullptr ? "+0x" : "0x").hex(at + 1 - address(place.image)).text(")\n");
   message.send();
 }
 
-}  // namespace
-
-HZ_COLD void tell_call_stack(const char* what) {
-  static constinit std::atomic<unsigned> told{0};
-  const KeepErrno keep;
-  // Before the C library is initialised it cannot walk.
-  if (environ == nullptr || told.fetch_add(1, std::memory_order_relaxed) >= kMostStacks) return;
-  const Turn::Mine mine(turn);
-  if (!mine.is()) return;
+HZ_SLOW void tell_frames(const char* what) {
   void* frames[kOwnFrames + kTold];
   const unsigned count = walk_stack(frames, kOwnFrames + kTold);
   const unsigned first = first_of_program(frames, count);
@@ -206,6 +213,54 @@ HZ_COLD void tell_call_stack(const char* what) {
     tell_frame(what, place, at);
     if (place.name != nullptr && TextView(place.name) == "main") return;  // what calls it is nobody's
   }
+}
+
+void nap() {
+  constexpr timespec kMillisecond = {0, 1'000'000};
+  constexpr std::uint32_t kNobodyWakes = 0;
+  call::futex(&kNobodyWakes, FUTEX_WAIT_PRIVATE, 0, &kMillisecond);
+}
+
+// Returns true if the child ended by itself, or by a fault of its own.
+bool has_ended(long child) {
+  for (unsigned i = 0; i < kPatience; ++i) {
+    if (call::wait4(child, WNOHANG) != 0) return true;  // also if another thread of the program has seen it
+    nap();
+  }
+  call::kill(child, SIGKILL);
+  call::wait4(child, 0);
+  return false;
+}
+
+}  // namespace
+
+HZ_COLD Report::Report(bool in_turn) : in_turn_(in_turn) {
+  if (is_copy) call::exit_group(1);  // the walk has found the heap as broken as the report says
+  if (!in_turn) return;
+  call::rt_sigprocmask(SIG_SETMASK, &kAllSignals, &signals_);
+  for (unsigned i = 0; i < 2 * kPatience && !has_turn_; ++i) {
+    has_turn_ = turn.take();
+    if (!has_turn_) nap();
+  }
+}
+
+HZ_COLD Report::~Report() {
+  if (has_turn_) turn.leave();
+  if (in_turn_) call::rt_sigprocmask(SIG_SETMASK, &signals_, nullptr);
+}
+
+HZ_COLD void Report::tell_calls(const char* what) {
+  if (!has_turn_) return;
+  if (told_by != process_id()) told_by = process_id(), told = 0;
+  if (told == kMostStacks) return;
+  ++told;
+  const long copy = call::fork();
+  if (copy == 0) {
+    is_copy = true;
+    tell_frames(what);
+    call::exit_group(0);
+  }
+  if (copy > 0 && !has_ended(copy)) told = kMostStacks;  // nor would the next ones
 }
 
 }  // namespace hz::os

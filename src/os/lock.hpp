@@ -141,16 +141,20 @@ class Guarded {
 // the thread that was at it behind, so it is known by the process.
 class Turn {
  public:
+  // Returns true if it is the calling thread's from now on.
+  bool take() {
+    const std::uint64_t now = process_id();
+    std::uint64_t before = process_.load(std::memory_order_relaxed);
+    // Acquire: see what the last one left.
+    return before != now && process_.compare_exchange_strong(before, now, std::memory_order_acquire);
+  }
+  void leave() { process_.store(0, std::memory_order_release); }  // pairs with the next one's acquire
+
   class Mine {
    public:
-    explicit Mine(Turn& turn) : turn_(turn), process_(process_id()) {
-      std::uint64_t before = turn.process_.load(std::memory_order_relaxed);
-      // Acquire: see what the last one left.
-      is_ = before != process_ &&
-            turn.process_.compare_exchange_strong(before, process_, std::memory_order_acquire);
-    }
+    explicit Mine(Turn& turn) : turn_(turn), is_(turn.take()) {}
     ~Mine() {
-      if (is_) turn_.process_.store(0, std::memory_order_release);  // pairs with the next one's acquire
+      if (is_) turn_.leave();
     }
     Mine(const Mine&) = delete;
     Mine& operator=(const Mine&) = delete;
@@ -158,8 +162,7 @@ class Turn {
 
    private:
     Turn& turn_;
-    const std::uint64_t process_;
-    bool is_ = false;
+    const bool is_;
   };
 
  private:

@@ -141,11 +141,26 @@ unsigned walk_stack(void** out, unsigned room);
 // Whether it can be walked. May load a library, which allocates: not before the loader has come to
 // constructors, and not with a lock.
 bool prepare_to_walk();
-// Writes a line to stderr for each call that led here, the innermost first, without what of them is ours:
-// where each is, and the name of its function if a symbol table has it. Nothing where stacks cannot be
-// walked, and for all but the first few reports of a process. Requires: no lock is held. Takes 4 KiB of
-// stack.
-void tell_call_stack(const char* what);
+// What is reported of a fault. Ends the process where it is a copy that walks for such a report.
+class Report {
+ public:
+  // `in_turn`: after the reports of other threads, for which it waits, 6 seconds at most, and with signals
+  // blocked as long as it lives. Requires: no lock is held then.
+  explicit Report(bool in_turn);
+  ~Report();
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  // Writes a line to stderr for each call that led here, the innermost first, without what of them is ours:
+  // where each is, and the name of its function if a symbol table has it. Nothing where stacks cannot be
+  // walked, for all but the first few reports of a process, and without a turn. Takes 3 seconds at most.
+  void tell_calls(const char* what);
+
+ private:
+  [[maybe_unused]] const bool in_turn_;
+  [[maybe_unused]] bool has_turn_ = false;
+  [[maybe_unused]] std::uint64_t signals_ = 0;  // that were blocked before
+};
 // Where our own code lies, if it is in a library beside the program; else nothing.
 struct Code {
   std::uintptr_t begin = 0, end = 0;

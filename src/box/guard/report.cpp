@@ -63,10 +63,6 @@ HZ_COLD void FaultReport::keep(const void* block) {
   more_kept.store(true, std::memory_order_relaxed);
 }
 
-HZ_COLD void FaultReport::prepare() {
-  if (goes_on()) os::prepare_to_walk();
-}
-
 HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code,
                                bool fatal) {
   os::probe::fault(static_cast<unsigned>(fault), address(at));
@@ -80,11 +76,14 @@ HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char*
                                bool strict) {
   if (fault == Fault::kSizeMismatch && is_kept(address(at))) return;
   const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
-  tell(fault, at, bin, line, 0, fatal);
-  // The stack's names come from files. A program that survives an E05 by default may run under a filter that
-  // kills it for opening one.
-  if ((fatal || goes_on()) && seen != Seen::kWithLock)
-    os::tell_call_stack(seen == Seen::kNow ? "called from" : "noticed in");
+  {
+    os::Report report(seen != Seen::kWithLock);
+    tell(fault, at, bin, line, 0, fatal);
+    // For the calls files are read, and a process is made. A program that survives an E05 by default may run
+    // under a filter that kills it for that.
+    const bool is_safe = fatal || on_invalid.load(std::memory_order_relaxed) == OnInvalid::kReport;
+    if (is_safe) report.tell_calls(seen == Seen::kNow ? "called from" : "noticed in");
+  }
   if (fatal) os::abort_process();
 }
 

@@ -14,14 +14,12 @@ struct FaultReport {
   enum class OnInvalid { kAbort, kReport };
   static inline constinit std::atomic<OnInvalid> on_invalid{OnInvalid::kAbort};
 
-  static bool goes_on() { return on_invalid.load(std::memory_order_relaxed) == OnInvalid::kReport; }
   static void set_on_invalid(bool report_only) {
     on_invalid.store(report_only ? OnInvalid::kReport : OnInvalid::kAbort, std::memory_order_relaxed);
   }
-  // Called with no lock held, at load and when that was set: lets a program that goes on load its unwinder
-  // now. A walk that loads it would take blocks that the program has freed and will free once more.
-  static void prepare();
-  static bool is_fatal(Fault fault) { return fault != Fault::kSizeMismatch && !goes_on(); }
+  static bool is_fatal(Fault fault) {
+    return fault != Fault::kSizeMismatch && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
+  }
 
   // Notes that realloc left `block` where it was, for want of memory, although less than half of it was asked
   // for. No size mismatch is reported at its address from then on; nor anywhere, after more than 16 such

@@ -376,7 +376,6 @@ struct Library {
 
   static void at_load() {
     H::open();
-    FaultReport::prepare();
     if (prints_stats()) os::before_termination(&print_last);
   }
   static void at_exit() {
@@ -417,7 +416,8 @@ struct Library {
   static Options settings() {
     H::open();
     Options now = H::options;
-    now.report_only = FaultReport::goes_on();
+    now.report_only =
+        FaultReport::on_invalid.load(std::memory_order_relaxed) == FaultReport::OnInvalid::kReport;
     const Hold hold;
     now.retain = H::retain;
     now.retain_floor = H::floor;
@@ -434,10 +434,7 @@ struct Library {
                                               : nullptr;
   }
   static Outcome change(Setting setting, const Options&, const Options& wanted) {
-    if (setting == Setting::kOnInvalid) {
-      FaultReport::set_on_invalid(wanted.report_only);
-      FaultReport::prepare();
-    }
+    if (setting == Setting::kOnInvalid) FaultReport::set_on_invalid(wanted.report_only);
     const Hold hold;
     if (setting == Setting::kRetain) H::retain = wanted.retain;
     if (setting == Setting::kRetainFloor) H::floor = wanted.retain_floor;
