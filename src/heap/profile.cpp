@@ -15,8 +15,14 @@ constexpr TextView kFirst = "hakozuna-profile 1";
 // Sizes that make up less of all slots than this are left out of the text.
 constexpr std::uint64_t kLeastShare = 512;
 
-using Text = os::BasicMessage<Profile::kMostBytes>;
-constinit Text composed;  // far too long for a stack; touched in a heap that observes alone
+// Memory for a text: too long for a stack, and mapped by a heap that has a profile. Null: there is none.
+// By one thread at a time.
+char* space() {
+  static constinit char* mapped = nullptr;
+  if (mapped == nullptr)
+    mapped = static_cast<char*>(os::map(align_up(Profile::kMostBytes, os::page_bytes()), os::page_bytes()));
+  return mapped;
+}
 
 // FNV-1a, 64 bits: G. Fowler, L. C. Noll, K.-P. Vo.
 std::uint64_t sum_of(TextView text) {
@@ -95,8 +101,7 @@ TextView Profile::compose(const Seen& seen, const char* line) {
   const SizeWatch& watch = seen.sizes;
   std::uint64_t all = 0;
   for (unsigned n = 0; n < SizeWatch::kNumbers; ++n) all += watch.slots(n);
-  Text& m = composed;
-  m.clear();
+  os::TextInto m(space(), kMostBytes);
   m.part(kFirst.data(), kFirst.size()).text("\nline ").text(line);
   m.text("\nprogram ").name(os::program_name()).text("\n");
   const Profile profile = of(watch);
@@ -117,16 +122,16 @@ TextView Profile::compose(const Seen& seen, const char* line) {
     if (watch.slots(n) != 0 && watch.slots(n) >= all / kLeastShare)
       m.text("size ").decimal((n + 1) * kMinAlign).text(" slots ").decimal(watch.slots(n)).text("\n");
   }
-  const std::uint64_t sum = sum_of({m.data(), m.size()});
+  const std::uint64_t sum = sum_of({space(), m.size()});
   m.text("sum ").hex(sum).text("\n");
-  return {m.data(), m.size()};
+  return {space(), m.size()};
 }
 
 Profile Profile::start_from_file() {
-  const std::ptrdiff_t bytes = os::read_profile(composed.space(), kMostBytes);
+  const std::ptrdiff_t bytes = space() == nullptr ? -1 : os::read_profile(space(), kMostBytes);
   Profile profile;
-  const char* const wrong = bytes < 0 ? "it cannot be read; ignored"
-                                      : profile.parse({composed.data(), static_cast<std::size_t>(bytes)});
+  const char* const wrong =
+      bytes < 0 ? "it cannot be read; ignored" : profile.parse({space(), static_cast<std::size_t>(bytes)});
   if (wrong != nullptr) warn(wrong);
   profile.deal_out();
   return profile;
@@ -142,7 +147,7 @@ bool Profile::write_file(const Seen& seen, const char* line) {
   const os::Turn::Mine mine(turn);
   if (!mine.is()) return false;
   const TextView text = compose(seen, line);
-  const bool written = os::write_profile(text.data(), text.size());
+  const bool written = !text.empty() && os::write_profile(text.data(), text.size());
   if (!written) warn("it cannot be written");
   return written;
 }

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "base/text.hpp"
@@ -45,17 +46,17 @@ constexpr const char* kProgram = "/proc/self/exe";
 
 constinit Turn turn;
 constinit bool is_copy = false;
-// Lock: `turn`, as for `room`.
+// Lock: `turn`.
 constinit std::uint64_t told_by = 0;  // the process that `told` is of
 constinit unsigned told = 0;          // stacks so far
 
-// Buffers that are too large for a stack.
+// Buffers that are too large for a stack, mapped by the copy.
 struct Room {
   ElfW(Sym) symbols[128];
   char name[kLongestName];
   char program[kLongestPath];
 };
-constinit Room room = {};
+constinit Room* room = nullptr;
 
 // Searches the symbol table of a file, which it reads piece by piece. The file's contents are not trusted.
 class FileSymbols {
@@ -75,16 +76,16 @@ class FileSymbols {
     if (!read(&header_, sizeof header_, 0) || !is_loaded() || !find(table, names)) return nullptr;
     const std::uintptr_t value = at - address(image_) + first_page();
     const std::size_t count = table.sh_size / sizeof(ElfW(Sym));
-    constexpr std::size_t kAtOnce = sizeof room.symbols / sizeof room.symbols[0];
+    constexpr std::size_t kAtOnce = sizeof room->symbols / sizeof room->symbols[0];
     for (std::size_t i = 0; i < count; i += kAtOnce) {
       const std::size_t here = count - i < kAtOnce ? count - i : kAtOnce;
-      if (!read(room.symbols, here * sizeof(ElfW(Sym)), table.sh_offset + i * sizeof(ElfW(Sym))))
+      if (!read(room->symbols, here * sizeof(ElfW(Sym)), table.sh_offset + i * sizeof(ElfW(Sym))))
         return nullptr;
       for (std::size_t k = 0; k < here; ++k) {
-        const ElfW(Sym)& symbol = room.symbols[k];
+        const ElfW(Sym)& symbol = room->symbols[k];
         if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || value - symbol.st_value >= symbol.st_size) continue;
         behind = value - symbol.st_value;
-        return read_text(names.sh_offset + symbol.st_name) ? room.name : nullptr;
+        return read_text(names.sh_offset + symbol.st_name) ? room->name : nullptr;
       }
     }
     return nullptr;
@@ -97,10 +98,10 @@ class FileSymbols {
     return file_ >= 0 && call::pread(file_, out, bytes, from) == static_cast<long>(bytes);
   }
   bool read_text(std::uint64_t from) const {
-    const long bytes = call::pread(file_, room.name, kLongestName - 1, from);
+    const long bytes = call::pread(file_, room->name, kLongestName - 1, from);
     if (bytes <= 0) return false;
-    room.name[bytes] = 0;
-    return room.name[0] != 0;
+    room->name[bytes] = 0;
+    return room->name[0] != 0;
   }
   bool is_loaded() const {
     const auto* file = reinterpret_cast<const char*>(&header_);
@@ -140,9 +141,9 @@ struct Place {
 
 // The loader knows the program by the word that it was started by, which may be meant from elsewhere.
 const char* path_of_program() {
-  const std::size_t bytes = program_path(room.program, sizeof room.program - 1);
-  room.program[bytes] = 0;
-  return bytes != 0 ? room.program : kProgram;
+  const std::size_t bytes = program_path(room->program, sizeof room->program - 1);
+  room->program[bytes] = 0;
+  return bytes != 0 ? room->program : kProgram;
 }
 bool is_program(const char* image) { return auxiliary_value(AT_PHDR) - address(image) == sizeof(ElfW(Ehdr)); }
 
@@ -257,7 +258,8 @@ HZ_COLD void Report::tell_calls(const char* what) {
   const long copy = call::fork();
   if (copy == 0) {
     is_copy = true;
-    tell_frames(what);
+    const long at = call::mmap(nullptr, sizeof(Room), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (at > 0) room = static_cast<Room*>(pointer(static_cast<std::uintptr_t>(at))), tell_frames(what);
     call::exit_group(0);
   }
   if (copy > 0 && !has_ended(copy)) told = kMostStacks;  // nor would the next ones
