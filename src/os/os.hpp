@@ -19,8 +19,8 @@ bool commit(void* at, std::size_t bytes);                 // make reserved, or o
 bool forbid(void* at, std::size_t bytes);  // the reverse: nobody may touch it, and what was in it is gone
 enum class Use : std::uint8_t { kBlocks, kTables, kReading };
 enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
-// Whether this process may have a page there that it asks for politely: sanitizers end one that insists on a
-// place which is none in their plan.
+// Returns true if this process may have a page there that it asks for politely. Sanitizers end one that
+// insists on a place which is none in their plan; a page may be had there before they start.
 bool may_have(void* at);
 Placed extend(void* at, std::size_t bytes, Use use = Use::kBlocks);  // map space exactly there, or not at all
 void prefer_huge_pages(HugePages choice);  // for blocks: of what is reserved, extended, remapped from now on

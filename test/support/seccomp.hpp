@@ -63,6 +63,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(gettimeofday),
     HZ_CALL(getuid),
     HZ_CALL(ioctl),
+    HZ_CALL(kill),
     HZ_CALL(listen),
     HZ_CALL(lseek),
     HZ_CALL(madvise),
@@ -100,6 +101,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(tgkill),
     HZ_CALL(tkill),
     HZ_CALL(unlinkat),
+    HZ_CALL(wait4),
     HZ_CALL(write),
     HZ_CALL(writev),
 #undef HZ_CALL

@@ -9,7 +9,7 @@
 // Addresses are planned for far more than a machine has, and nothing is reserved: a table and the arena are
 // mapped as far as they are used, each at its place. So a process is charged for what it uses, every limit is
 // the system's to enforce, whenever it was set, and others may map what is left. Where the plan is not to be
-// had (sanitizers and small address spaces refuse such addresses) a range is reserved, and made usable in the
+// had (sanitizers and small address spaces have none of such addresses) a range is reserved, and made usable in the
 // same steps.
 //
 // What is used lies in stretches; most processes have one. Another begins where somebody else's mapping is in
