@@ -22,6 +22,9 @@ enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
 // Returns true if this process may have a page there that it asks for politely. Sanitizers end one that
 // insists on a place which is none in their plan; a page may be had there before they start.
 bool may_have(void* at);
+// Returns true if the system would promise a block of so many bytes, as it is asked to by the C library. Our
+// own mappings are not counted by it, and it grants any size of them.
+bool promises(std::size_t bytes);
 Placed extend(void* at, std::size_t bytes, Use use = Use::kBlocks);  // map space exactly there, or not at all
 void prefer_huge_pages(HugePages choice);  // for blocks: of what is reserved, extended, remapped from now on
 // Blocks: what is extended from now on is not to be touched before it is committed, where the system can say

@@ -20,26 +20,23 @@
 #endif
 
 // Sanitizers that keep a shadow of all memory. They end the program if somebody has mapped the place of it
-// before they start, and a heap in a library or before constructors is earlier.
+// before they start, and a heap in a library or before constructors is earlier. Known by functions that
+// programs may call.
 #ifdef __linux__
-extern "C" __attribute__((weak)) void __msan_init();
-extern "C" __attribute__((weak)) void __tsan_init();
+extern "C" __attribute__((weak)) void __msan_unpoison();
+extern "C" __attribute__((weak)) void __tsan_acquire();
 #endif
 
 namespace hz::os {
 namespace {
 
-constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
-// What blocks lie in is counted as it is for the C library: the system refuses at once what is larger than
-// all of its memory, and a program that would have been killed later hears of it. Tables may be larger than
-// what is ever touched of them.
-int kind_of(Use use) { return use == Use::kBlocks ? kPrivate : kPrivate | MAP_NORESERVE; }
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 constinit std::atomic<bool> blocks_usable{true};  // at once, when they are extended
 
-void* map_aligned(std::size_t bytes, std::size_t alignment, int protection, int kind) {
+void* map_aligned(std::size_t bytes, std::size_t alignment, int protection) {
   if (bytes + alignment < bytes) return nullptr;
-  const long got = call::mmap(nullptr, bytes + alignment, protection, kind);
+  const long got = call::mmap(nullptr, bytes + alignment, protection, kPrivate);
   if (got < 0) return nullptr;
   const auto raw = static_cast<std::uintptr_t>(got), start = align_up(raw, alignment);
   const std::size_t before = start - raw;
@@ -51,7 +48,7 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, int protection, int 
 }  // namespace
 
 void* reserve(std::size_t bytes, std::size_t alignment) {
-  void* range = map_aligned(bytes, alignment, PROT_NONE, kPrivate);
+  void* range = map_aligned(bytes, alignment, PROT_NONE);
   return range == nullptr ? nullptr : advised(range, bytes, Use::kBlocks);
 }
 
@@ -67,7 +64,7 @@ void forbid_uncommitted() { blocks_usable.store(false, std::memory_order_relaxed
 
 bool may_have(void* at) {
 #ifdef __linux__
-  if (&__msan_init != nullptr || &__tsan_init != nullptr) return false;
+  if (&__msan_unpoison != nullptr || &__tsan_acquire != nullptr) return false;
 #endif
   const std::size_t bytes = page_bytes();
   const long got = call::mmap(at, bytes, PROT_NONE, kPrivate);
@@ -76,9 +73,15 @@ bool may_have(void* at) {
   return call::munmap(there, bytes) == 0 && there == at;
 }
 
+bool promises(std::size_t bytes) {
+  if (bytes <= kGiB || bytes <= memory_bytes()) return true;
+  const long at = call::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  return at >= 0 && call::munmap(pointer(static_cast<std::uintptr_t>(at)), bytes) == 0;
+}
+
 Placed extend(void* at, std::size_t bytes, Use use) {
   const int protection = use == Use::kReading ? PROT_READ : PROT_READ | PROT_WRITE;
-  const long got = call::mmap(at, bytes, protection, kind_of(use) | MAP_FIXED_NOREPLACE);
+  const long got = call::mmap(at, bytes, protection, kPrivate | MAP_FIXED_NOREPLACE);
   if (got < 0) return got == -EEXIST ? Placed::kTaken : Placed::kRefused;
   void* const there = pointer(static_cast<std::uintptr_t>(got));
   if (there != at) {
@@ -93,7 +96,7 @@ Placed extend(void* at, std::size_t bytes, Use use) {
 }
 
 void* map(std::size_t bytes, std::size_t alignment, Use use) {
-  void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE, kind_of(use));
+  void* at = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE);
   return at == nullptr ? nullptr : advised(at, bytes, use);
 }
 

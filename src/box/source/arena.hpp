@@ -155,6 +155,7 @@ struct Arena {
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
     if (granules == length) return true;
+    if (granules > length && !os::promises(granules << kGranuleShift)) return false;
     const bool into_spare = g.runs.spare_at(behind(g, row)) >= granules - length && granules > length;
     if (!into_spare) drop_spare(g, behind(g, row));
     if (granules < length) return shrink(g, row, granules);
@@ -299,6 +300,7 @@ struct Arena {
     const os::Guarded hold(g.lock);
     const std::size_t bias = g.plan.base() >> kGranuleShift, least = granules;
     if (granules >= g.plan.rows() || alignment >= g.plan.rows()) return {};
+    if (!os::promises(granules << kGranuleShift)) return {};
     if (held(g) + ((granules + demand.room) << kGranuleShift) <= g.limits.soft) granules += demand.room;
     for (;;) {
       std::uint32_t row = g.runs.find(granules, alignment, bias);

@@ -221,6 +221,7 @@ struct Regions {
     if (size >> kAddressBits != 0) return nullptr;
     const std::size_t more = usable(size) - notes_of(address(block)).usable;
     const std::size_t bytes = notes_of(address(block)).bytes + more;
+    if (!os::promises(bytes)) return nullptr;
     if (held_bytes() + more > limits.soft) pay(hold, held_bytes() + more, more);
     void* const to = hold.meanwhile([&] { return os::map(bytes + room, kRegion, os::Use::kBlocks); });
     if (to == nullptr) return room != 0 ? move_huge(hold, block, size, 0) : nullptr;
@@ -425,6 +426,7 @@ struct Regions {
     return {Answer::kInvalid, fault, kHugeBin, 0, nullptr, nullptr, 0};
   }
   static void* map_huge(std::size_t bytes, std::size_t offset, std::size_t alignment) {
+    if (!os::promises(bytes)) return nullptr;
     if (alignment <= kRegion) return os::map(bytes, kRegion, os::Use::kBlocks);
     void* space = os::map(alignment + bytes - offset, alignment, os::Use::kBlocks);
     if (space == nullptr) return nullptr;
