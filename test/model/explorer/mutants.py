@@ -83,11 +83,11 @@ mutant("lock-spin-takes", LOCK, "lock.spins",
         "static_cast<void>(expected);\n        word_.exchange(kHeld, std::memory_order_acquire);\n        return true;"))
 weaker("lock-try-relaxed", LOCK, "lock.tries", "return word_.compare_exchange_strong(expected, kHeld, ", "acquire")
 weaker("lock-within-relaxed", LOCK, "lock.tries", "while (word_.exchange(kContended, ", "acquire", ") != kFree) {")
-weaker("turn-relaxed", LOCK, "turn", "turn.process_.compare_exchange_strong(before, process_, ", "acquire")
-weaker("turn-leave-relaxed", LOCK, "turn", "turn_.process_.store(0, ", "release")
+weaker("turn-relaxed", LOCK, "turn", "process_.compare_exchange_strong(before, now, ", "acquire")
+weaker("turn-leave-relaxed", LOCK, "turn", "process_.store(0, ", "release")
 mutant("turn-in-two-steps", LOCK, "turn",
-       ("            turn.process_.compare_exchange_strong(before, process_, std::memory_order_acquire);",
-        "            before == 0;\n      if (is_) turn.process_.store(process_, std::memory_order_release);"))
+       ("    return before != now && process_.compare_exchange_strong(before, now, std::memory_order_acquire);",
+        "    if (before != 0) return false;\n    process_.store(now, std::memory_order_release);\n    return true;"))
 
 # --- the table that grows, and stores of magazines
 TABLE, STORES = "os/growing_table.hpp", "os/magazines.hpp"
