@@ -15,8 +15,8 @@ constexpr TextView kFirst = "hakozuna-profile 1";
 // Sizes that make up less of all slots than this are left out of the text.
 constexpr std::uint64_t kLeastShare = 512;
 
-// Memory for a text: too long for a stack, and mapped by a heap that has a profile. Null: there is none.
-// By one thread at a time.
+// Returns memory for a text, which is too long for a stack; null if there is none. A heap that has a profile
+// maps it at the first call. Called by one thread at a time.
 char* space() {
   static constinit char* mapped = nullptr;
   if (mapped == nullptr)

@@ -144,11 +144,12 @@ unsigned walk_stack(void** out, unsigned room);
 // Whether it can be walked. May load a library, which allocates: not before the loader has come to
 // constructors, and not with a lock.
 bool prepare_to_walk();
-// What is reported of a fault. Ends the process where it is a copy that walks for such a report.
+// Keeps the lines of one report together, while it lives. In a copy of the process that walks for a report,
+// a second report ends the copy.
 class Report {
  public:
-  // `in_turn`: after the reports of other threads, for which it waits, 6 seconds at most, and with signals
-  // blocked as long as it lives. Requires: no lock is held then.
+  // `in_turn`: waits until no other thread reports, 6 seconds at most, and blocks all signals of the thread.
+  // Requires: with `in_turn`, no lock is held.
   explicit Report(bool in_turn);
   ~Report();
   Report(const Report&) = delete;

@@ -23,7 +23,8 @@ constexpr mode_t kMode = 0666;
 constexpr unsigned kMostLinks = 40;          // on the way to a file, as the kernel
 constexpr std::size_t kLongestTarget = 384;  // on a stack that may have 16 KiB
 
-// The way to a file, which is no file yet; and a link itself, so that it is read as it was judged.
+// Flags for the folders on a path, which are only passed through. Where the system can open a link itself,
+// its owner is checked and its target read through one descriptor: nobody can put another link there between.
 #ifdef O_PATH
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
 constexpr bool kHoldsLinks = true;
@@ -36,8 +37,8 @@ constexpr bool kHoldsLinks = false;
 long open_link(long folder, const char*) { return folder; }
 #endif
 
-// A way through folders, each of which is opened in the one before, to the last one. Follows a link only if
-// this user or root made it.
+// Walks a path to the folder of its last name, and opens each folder in the one before. Follows a link only
+// if this user or root made it.
 class Way {
  public:
   explicit Way(const char* path)

@@ -9,8 +9,8 @@
 // Addresses are planned for far more than a machine has, and nothing is reserved: a table and the arena are
 // mapped as far as they are used, each at its place. So a process is charged for what it uses, every limit is
 // the system's to enforce, whenever it was set, and others may map what is left. Where the plan is not to be
-// had (sanitizers and small address spaces have none of such addresses) a range is reserved, and made usable in the
-// same steps.
+// had (sanitizers and small address spaces have no such addresses) a range is reserved, and made usable in
+// the same steps.
 //
 // What is used lies in stretches; most processes have one. Another begins where somebody else's mapping is in
 // the way, or where a large alignment would leave a large gap. They are so far apart that no page of a table
