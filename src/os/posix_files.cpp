@@ -41,10 +41,7 @@ long open_link(long folder, const char*) { return folder; }
 // if this user or root made it.
 class Way {
  public:
-  explicit Way(const char* path)
-      : path_(path), folder_(is_absolute(path) ? call::open("/", kFolder) : AT_FDCWD) {
-    *end() = 0;
-  }
+  explicit Way(const char* path) : path_(path), from_root_(is_absolute(path)) { *end() = 0; }
   Way(const Way&) = delete;
   Way& operator=(const Way&) = delete;
   ~Way() { leave(); }
@@ -91,11 +88,12 @@ class Way {
     while (*led_ == '/') ++led_;
     const char*& way = *led_ != 0 ? led_ : path_;
     while (*way == '/') ++way;
+    // The root is not opened by itself: QEMU shows its prefix in the root's place, but not in a name's.
     std::size_t length = 0;
-    for (; way[length] != 0 && way[length] != '/' && length < kLongestTarget - 1; ++length)
-      name_[length] = way[length];
+    if (from_root_) name_[length++] = '/';
+    from_root_ = false;
+    for (; *way != 0 && *way != '/' && length < kLongestTarget - 1; ++way) name_[length++] = *way;
     name_[length] = 0;
-    way += length;
   }
   long follow_held(long link) {
     struct stat found, system;
@@ -120,14 +118,18 @@ class Way {
     const std::size_t begin = room - static_cast<std::size_t>(length);
     for (std::size_t i = room; i != begin; --i) name_[i - 1] = name_[i - 1 - begin];
     led_ = name_ + begin;
-    if (is_absolute(led_)) enter(call::open("/", kFolder));
+    if (is_absolute(led_)) {
+      enter(AT_FDCWD);
+      from_root_ = true;
+    }
     return 0;
   }
 
   char name_[kLongestTarget];
   const char* led_ = end();  // what links led to and is left to walk, at the end of name_
   const char* path_;         // what is left after that
-  long folder_;
+  long folder_ = AT_FDCWD;
+  bool from_root_;  // the next name begins with a slash
   unsigned links_ = 0;
 };
 
