@@ -3,7 +3,6 @@
 // A heap that watches its program and deals spare classes out while the program runs: sizes that waste much
 // get one, what was allocated before keeps its own, and neither threads nor forks nor sized frees can tell.
 // Every test runs in processes of its own, which start with the policy.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -270,21 +269,6 @@ TEST(Learned, ClassesAtTheEndOfTheirDoubling) {
   unlink(path.c_str());
 }
 
-// What a profile that is refused looks like from here, and the folders that it lies in.
-std::string StateOf(const std::string& path) {
-  std::string state;
-  for (const std::string& name : {std::string("/"), std::string("/tmp"), path}) {
-    struct stat found = {};
-    const int looked = lstat(name.c_str(), &found) == 0 ? 0 : errno;
-    const int file = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    state += name + ": lstat " + std::to_string(looked) + ", mode " + std::to_string(found.st_mode) +
-             ", user " + std::to_string(found.st_uid) + ", bytes " + std::to_string(found.st_size) +
-             ", open " + std::to_string(file < 0 ? errno : 0) + "\n";
-    close(file);
-  }
-  return state;
-}
-
 TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   if (HasSeals()) GTEST_SKIP() << kTellsNoClass;
   if (const char* step = std::getenv(kStep)) {
@@ -325,7 +309,7 @@ TEST(Learned, WhatOneProcessObservedAnotherStartsFrom) {
   result = Step("start", {{"HZ_PROFILE", path}});
   EXPECT_EQ(0, result.exit_code) << result.out << result.err;
   if (LineLearns()) {
-    EXPECT_EQ("", result.err) << StateOf(path);
+    EXPECT_EQ("", result.err);
   }
   // A byte more, and it is none.
   if (std::FILE* file = std::fopen(path.c_str(), "a")) {
@@ -391,7 +375,7 @@ TEST(Learned, AProfileOnRequest) {
   const ChildResult result = Step("start", {{"HZ_PROFILE", file}});
   EXPECT_EQ(0, result.exit_code) << result.out << result.err;
   if (LineLearns()) {
-    EXPECT_EQ("", result.err) << StateOf(file);
+    EXPECT_EQ("", result.err);
   }
   unlink(file.c_str());
 }
