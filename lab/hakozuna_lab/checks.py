@@ -36,7 +36,7 @@ BUILDS = ROOT / "build"
 LOG = BUILDS / "hz.log"
 CORES = len(os.sched_getaffinity(0))
 SLOWEST = 10
-LAST_WORDS = 12  # lines of a failed test that the summary repeats
+WORDS = 12  # lines of a failed test that the summary repeats
 LONG_ENOUGH = 600  # seconds of a whole run whose parts are compared
 MOST_HOURS = 1000
 
@@ -253,8 +253,8 @@ def read_results(file: Path) -> list[Case]:
 
 
 def failures(cases: Sequence[Case]) -> list[str]:
-    """Tests that failed, each with the cases of GoogleTest that its output names and with the last it said: of a run of
-    an hour the summary may be all that is kept."""
+    """Tests that failed, each with the cases of GoogleTest that its output names and with its first failures, or else
+    with the last it said: of a run of an hour the summary may be all that is kept."""
     failed = []
     for case in cases:
         if case.state in ("run", "disabled", "skipped"):
@@ -262,8 +262,9 @@ def failures(cases: Sequence[Case]) -> list[str]:
         failed.append(case.name)
         inner = re.findall(r"^\[  FAILED  \] (\S+?)(?:,.*)? \(\d+ ms\)$", case.output, re.MULTILINE)
         failed += [f"  {name}" for name in inner]
-        said = re.findall(r"^\S+:\d+: Failure\n(?:[^\[\n].*\n){1,4}", case.output, re.MULTILINE)
-        failed += [f"  | {line}" for line in ("".join(said) or case.output).strip().splitlines()[-LAST_WORDS:]]
+        wrong = re.findall(r"^\S+:\d+: Failure\n(?:[^\[\n].*\n){1,4}", case.output, re.MULTILINE)
+        words = "".join(wrong).splitlines()[:WORDS] or case.output.strip().splitlines()[-WORDS:]
+        failed += [f"  | {line}" for line in words]
     return failed
 
 

@@ -63,6 +63,13 @@ def test_what_failed_is_named_with_its_cases(cases: list[checks.Case]) -> None:
     ]
 
 
+def test_the_first_failures_are_repeated_for_the_rest_follow_from_them() -> None:
+    output = "".join(f"a.cpp:{line}: Failure\nit is {line}\n\n" for line in range(1, 10))
+    shown = checks.failures([checks.Case("unit.Many", "unit", 1.0, "fail", output)])
+    assert shown[:3] == ["unit.Many", "  | a.cpp:1: Failure", "  | it is 1"]
+    assert len(shown) == 1 + checks.WORDS
+
+
 def test_what_was_skipped_inside_of_a_suite_is_named(cases: list[checks.Case]) -> None:
     assert checks.skipped(cases) == [
         "stress.hz4.direct.Whole All/Whole.Two/3",
