@@ -52,8 +52,9 @@ endif()
 # A new_handler may throw, and a nothrow new must catch it: see the file.
 set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
 
-# Its last call must be a jump, also where little is optimised: see the file.
-set_source_files_properties("${HZ_SOURCE_DIR}/export/dlopen.cpp" PROPERTIES COMPILE_OPTIONS -foptimize-sibling-calls)
+# Their last call must be a jump, also where little is optimised: see the files.
+set_source_files_properties("${HZ_SOURCE_DIR}/export/dlopen.cpp" "${HZ_SOURCE_DIR}/export/dlsym.cpp"
+  PROPERTIES COMPILE_OPTIONS -foptimize-sibling-calls)
 
 # What a system has to itself in src/os/ begins with its name, and so does what others have.
 if(WIN32)
@@ -70,9 +71,10 @@ else()
 endif()
 
 # What is about glibc's own loader and its private names has no counterpart where the C library is another one: there no
-# program calls the names, the loader resolves no IFUNCs, dlopen knows no RTLD_DEEPBIND, and sigaction has no second name.
+# program calls the names, the loader resolves no IFUNCs, dlopen knows no RTLD_DEEPBIND, malloc is in no library that a
+# program names, and sigaction has no second name.
 check_cxx_symbol_exists(__GLIBC__ features.h HZ_GLIBC)
-set(HZ_GLIBC_SOURCES dlopen.cpp early.cpp glibc_names.cpp signals.cpp)
+set(HZ_GLIBC_SOURCES dlopen.cpp dlsym.cpp early.cpp glibc_names.cpp signals.cpp)
 list(TRANSFORM HZ_GLIBC_SOURCES PREPEND "${HZ_SOURCE_DIR}/export/")
 if(NOT APPLE)
   file(GLOB HZ_DROP_IN_SOURCES CONFIGURE_DEPENDS "${HZ_SOURCE_DIR}/export/*.cpp")

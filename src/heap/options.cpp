@@ -364,7 +364,8 @@ constexpr Options::Knob Options::kKnobs[27] = {
      "whether the DLL that redirects the malloc of Windows' C runtimes does so",
      set_word<&Options::redirect, kYesOrNo>, tell_word<&Options::redirect, kYesOrNo>},
     {"deepbind", "HZ_DEEPBIND", "clear, keep",
-     "whether dlopen clears RTLD_DEEPBIND, so that such a plugin shares the program's heap",
+     "whether dlopen clears RTLD_DEEPBIND, and dlsym finds our malloc in libraries, so that all share the "
+     "program's heap",
      set_word<&Options::keep_deepbind, kDeepBind>, tell_word<&Options::keep_deepbind, kDeepBind>},
 };
 

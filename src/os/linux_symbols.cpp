@@ -7,6 +7,8 @@
 #include <elf.h>
 #include <link.h>
 
+#include <atomic>
+
 #include "base/units.hpp"
 #include "os/posix.hpp"
 
@@ -83,9 +85,12 @@ class Image {
   const std::uint32_t *hash_ = nullptr, *gnu_hash_ = nullptr;
 };
 
+void* function_of(const link_map& image, const char* name) {
+  return Image(image.l_addr, image.l_ld).function(name);
+}
 void* first_of(const link_map* images, const link_map* but, const char* name) {
   for (; images != nullptr; images = images->l_next) {
-    void* const found = images == but ? nullptr : Image(images->l_addr, images->l_ld).function(name);
+    void* const found = images == but ? nullptr : function_of(*images, name);
     if (found != nullptr) return found;
   }
   return nullptr;
@@ -132,6 +137,17 @@ void* next_function(const char* name) {
   while (ours != nullptr && ours->l_ld != own_dynamic_section) ours = ours->l_next;
   void* const behind = ours == nullptr ? nullptr : first_of(ours->l_next, nullptr, name);
   return behind != nullptr ? behind : first_of(all, ours, name);
+}
+
+void* c_library_function(const char* name) {
+  static constinit std::atomic<const link_map*> known{nullptr};
+  const link_map* image = known.load(std::memory_order_relaxed);
+  if (image == nullptr) {
+    image = &loaded_images == nullptr ? nullptr : loaded_images.r_map;
+    while (image != nullptr && function_of(*image, "gnu_get_libc_version") == nullptr) image = image->l_next;
+    known.store(image, std::memory_order_relaxed);
+  }
+  return image == nullptr ? nullptr : function_of(*image, name);
 }
 
 void* vdso_function(std::uintptr_t base, const char* name) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds functions by the symbol tables of what is loaded, without a call of the C library: a library that
-// wraps dlsym, or the clock, may call us from inside of its wrapper. Called at the start, by dlopen, and by
-// an operator new that has no memory. Costs a hash look-up for each image.
+// wraps dlsym, or the clock, may call us from inside of its wrapper. Called at the start, by dlopen and
+// dlsym, and by an operator new that has no memory. Costs a hash look-up for each image.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@ namespace hz::os {
 // ours, in the order of loading; or in the first image that has it, where ours was loaded late. Returns
 // nullptr if there is none, and in a program without a dynamic linker.
 void* next_function(const char* name);
+// Returns the C library's default version of a function; nullptr if it has none, or is not glibc.
+// Requires: the first call comes before another thread can unload a library.
+void* c_library_function(const char* name);
 // Returns a function of the kernel's vDSO, which begins at `base`; nullptr if it has none, or there is none.
 void* vdso_function(std::uintptr_t base, const char* name);
 
