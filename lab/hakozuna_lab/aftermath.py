@@ -100,7 +100,7 @@ def draw(series: Series) -> Figure:
     # Colours come back with another marker: a line has one at every few seconds, so that it is told apart anywhere.
     for name, points in series.items():
         for x, y in points:
-            if x % MARKED == 0:
+            if x % MARKED == 0 and not plots.are_marked(series):
                 plots.mark(axes, looks[name], x, y, f"{name}, {HEADING} {x:g}: {y:.4g} MiB")
     highest = max(y for points in series.values() for _, y in points)
     axes.set(yscale="linear", ylim=(0, highest * 1.06))

@@ -23,6 +23,7 @@ from hakozuna_lab.tables import operations
 WIDTH, HEIGHT = 5.6, 3.0  # inches
 # A scale is logarithmic when its values differ by more than this.
 WIDE_RANGE = 8
+MOST_MARKED = 20  # points of a line
 HEAT_STEPS = (1.1, 1.5, 2.0)
 SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -104,6 +105,7 @@ def mark(axes: Axes, style: Style, x: float, y: float, tip: str, hollow: bool = 
         [x],
         [y],
         color=style.color,
+        linestyle="none",
         marker=style.marker,
         markersize=8 if style.ours else 6,
         markerfacecolor=light("page") if hollow else style.color,
@@ -111,6 +113,7 @@ def mark(axes: Axes, style: Style, x: float, y: float, tip: str, hollow: bool = 
         markeredgewidth=1.1 if hollow else 0.5,
         gid=f"tip:{tip}",
         zorder=4 if style.ours else 3,
+        clip_on=False,  # a mark on the edge is whole, and takes fewer bytes
     )
 
 
@@ -141,6 +144,11 @@ def scatter(title: str, points: Mapping[str, Memory], styles: Mapping[str, Style
     return figure
 
 
+def are_marked(series: Mapping[str, Sequence[object]]) -> bool:
+    """Every point of a sweep is marked; a series in time has too many of them."""
+    return max(map(len, series.values())) <= MOST_MARKED
+
+
 def curves(
     title: str,
     x_label: str,
@@ -152,8 +160,7 @@ def curves(
 ) -> Figure:
     """Lines with a band from low to high. `ticks` gives the places and names on the x axis."""
     figure, axes = start(title, x_label, y_label, len(series))
-    # Every point of a sweep is marked; a series in time has too many of them.
-    marked = max(len(points) for points in series.values()) <= 20
+    marked = are_marked(series)
     for name, points in series.items():
         style = styles[name]
         x = [point.x for point in points]
@@ -212,13 +219,18 @@ def heat(title: str, rows: Sequence[str], columns: Sequence[str], cells: Mapping
 
 
 def inline(svg: str) -> str:
-    """What a page can hold: no prologue, no size but the view box, no ids of groups, tips as titles."""
+    """What a page can hold: no prologue, no size but the view box, no ids of groups, tips as titles, and a hundredth of
+    a point as the finest step."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
     svg = re.sub(r'<svg ([^>]*?)height="[^"]*"', r"<svg \1", svg, count=1)
     svg = re.sub(r'<g id="tip:([^"]*)">', r"<g><title>\1</title>", svg)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
+    svg = re.sub(r"(?<=\d\.\d\d)\d+", "", svg)
+    svg = re.sub(r"\s*\n\s*", "\n", svg)
+    svg = re.sub(r"<g>\n(<use [^>]*/>)\n</g>", r"\1", svg)
+    svg = re.sub(r"(?<=[:;]) (?=[^\"<>]*\"/?>)", "", svg)
     return themed(svg).strip()
 
 
