@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What site/mkdocs.yml needs beside its settings. MkDocs knows one folder of pages; ours lie in doc/ and at the root of
 the tree. Here every page and picture gets the address that it has in the tree, so that links lead to the same place in
-both, and nothing is copied or rewritten. Called by MkDocs."""
+both, and nothing is copied or rewritten. Rows of results, which are files of data, stand below the links to them.
+Called by MkDocs."""
 
+import csv
+import re
 from pathlib import Path
 from typing import Any
 
 from markdown import Extension, Markdown  # type: ignore[import-untyped]
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 OF_THE_ROOT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
@@ -51,9 +55,26 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Without the line of the licence, or the heading is not what the page begins with, and gives it no title."""
-    return markdown.removeprefix("<!-- SPDX-License-Identifier: Apache-2.0 -->\n")
+def table(data: Path) -> str:
+    with data.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Without the line of the licence, or the heading is not what the page begins with, and gives it no title. What a
+    line that is a link to rows leads to, follows it; it sorts itself."""
+    text = markdown.removeprefix("<!-- SPDX-License-Identifier: Apache-2.0 -->\n")
+    folder = (ROOT / page.file.src_uri).parent
+    return re.sub(
+        r"^\[[^\]\n]+\]\((rows/[\w.-]+\.csv)\)\.?$",
+        lambda link: (
+            f'{link[0]}\n\n<details markdown="1"><summary>Rows</summary>\n\n{table(folder / link[1])}\n\n</details>'
+        ),
+        text,
+        flags=re.MULTILINE,
+    )
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

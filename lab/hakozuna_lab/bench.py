@@ -117,18 +117,21 @@ def measure_all(results: Results, contenders: Sequence[Contender], runner: Runne
 
 
 def show(results: Results) -> None:
-    """The tables, 100 columns wide where there is no terminal; all columns and the conditions in markdown beside the
-    results."""
+    """The tables, 100 columns wide where there is no terminal; beside the results all columns and the conditions in
+    markdown, and the rows as data."""
     rows = better_settings(make_rows(results))
     first = results.header.selection.first
-    parts = [tables.conditions(results), tables.markdown(rows, first), *tables.latency_markdown(rows)]
+    parts = [tables.conditions(results), tables.compact(rows, first)]
+    parts += [tables.markdown(rows, first), *tables.latency_markdown(rows)]
     parts += [*aftermath.markdown(results), tables.verdict_counts(rows, first)]
     parts += ["Of an allocator that ran in several settings, each cell shows the fastest."]
     text = "\n\n".join(parts) + "\n"
     document = results.path.with_suffix(".md")
     document.write_text(text, encoding="utf-8")
+    data = results.path.with_suffix(".csv")
+    tables.write_data(rows, data)
     console = Console(width=None if sys.stdout.isatty() else tables.TEXT_COLUMNS)
     for table in [*tables.rich_tables(rows, first, console.width >= tables.WIDE_COLUMNS), *tables.rich_latency(rows)]:
         console.print(table, "")
     console.print(tables.verdict_counts(rows, first))
-    print(f"hz: {results.path} and {document.name}", file=sys.stderr)
+    print(f"hz: {results.path}, {document.name} and {data.name}", file=sys.stderr)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hz report PAGE.md`: the pictures of a results page. Where its rows are real programs: the speed and the peak memory
 of each allocator beside the C library's, by medians; where it has tables of memory over time: those (aftermath.py).
-They are made of the tables that stand in the page, so a picture shows what was committed and nothing else. README shows
-some; test/lab/overview_test.py holds them to their pages. Takes a second."""
+They are made of the rows that the page links, or of tables that stand in it, so a picture shows what was committed and
+nothing else. README shows some; test/lab/overview_test.py holds them to their pages. Takes a second."""
 
+import csv
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +42,20 @@ def operations(text: str) -> float:
     return float(found[1]) * SCALES.get(found[2], 1)
 
 
-def read(page: Path) -> Programs:
+def linked(page: Path) -> Programs:
+    """The rows of the first file of data that the page links (tables.write_data)."""
+    link = re.search(r"\]\((rows/[\w.-]+\.csv)\)", page.read_text(encoding="utf-8"))
+    programs: Programs = {}
+    if link:
+        with (page.parent / link[1]).open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["ops_per_s"]:
+                    measured = Measured(float(row["ops_per_s"]), float(row["peak_mib"]))
+                    programs.setdefault(row["cell"], {})[row["allocator"].partition("+")[0]] = measured
+    return programs
+
+
+def in_page(page: Path) -> Programs:
     """The rows of the first table that has what is needed; nothing when there is none."""
     wanted: list[int] = []
     programs: Programs = {}
@@ -56,6 +70,11 @@ def read(page: Path) -> Programs:
         elif wanted and set(line) - set("|- "):
             cell, allocator, speed, peak = (cells[column] for column in wanted)
             programs.setdefault(cell, {})[allocator] = Measured(operations(speed), float(peak))
+    return programs
+
+
+def read(page: Path) -> Programs:
+    programs = linked(page) or in_page(page)
     for name, measured in programs.items():
         if ALL not in measured:
             raise LabError(f"{page}: {name} has no row of {ALL}")

@@ -2,6 +2,7 @@
 """Rows as tables: markdown for documents and pipes, Rich for a terminal; and the conditions under which they were
 measured, without which a table says nothing."""
 
+import csv
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from hakozuna_lab.store import Cell, Results, Run
 
 TEXT_COLUMNS = 100  # what a text that is no terminal's may be wide
 WIDE_COLUMNS = 140  # from here on a terminal gets quartiles and intervals, too
+WHOLE = 1000  # from here on data have no decimals
 MANY = 12  # cells that are listed one by one
 STYLES = {"ahead": "green", "behind": "red", "level": "", "unclear": "dim", "refused": "yellow"}
 
@@ -87,6 +89,74 @@ def markdown_table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 def markdown(rows: Sequence[Row], first: str) -> str:
     rested = has_rested(rows)
     return markdown_table(headings(first, rested), [fields(row, rested) for row in rows])
+
+
+def beside(row: Row, first: Row) -> str:
+    """One cell of compact(): of speeds the first's to this one's, and in brackets this one's peak to the first's."""
+    if row.failed or row.ratio is None:
+        return "failed" if row.failed else "-"
+    said = f" {row.verdict}" if row.verdict in ("ahead", "behind", "refused") else ""
+    memory = f" ({row.peak_kib / first.peak_kib:.2f})" if row.peak_kib and first.peak_kib else ""
+    return f"{row.ratio.median:.2f}{said}{memory}"
+
+
+def compact(rows: Sequence[Row], first: str) -> str:
+    """A row for each cell, a column for each allocator, so that it fits a screen; the last row has geometric means."""
+    cells: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        cells.setdefault(row.cell, {})[row.base] = row
+    others = list(dict.fromkeys(row.base for row in rows if row.base != first))
+    body = []
+    speeds: dict[str, list[float]] = {name: [] for name in others}
+    peaks: dict[str, list[float]] = {name: [] for name in others}
+    for cell, found in cells.items():
+        ours = found[first]
+        line = [cell, f"{operations(ours.speed.median)}, {number(ours.peak_kib, 1024, 1)}" if ours.speed else "-"]
+        for name in others:
+            theirs = found.get(name)
+            line.append(beside(theirs, ours) if theirs else "-")
+            if theirs and theirs.ratio and theirs.peak_kib and ours.peak_kib:
+                speeds[name].append(theirs.ratio.median)
+                peaks[name].append(theirs.peak_kib / ours.peak_kib)
+        body.append(line)
+    mean = statistics.geometric_mean
+    means = [f"{mean(speeds[name]):.2f} ({mean(peaks[name]):.2f})" if speeds[name] else "-" for name in others]
+    head = ["cell", f"{first}: ops/s, peak MiB", *others]
+    return markdown_table(head, [*body, ["mean", "", *means]])
+
+
+RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high")  # of the first allocator's speed to this one's, and its 95 %
+DATA_COLUMNS = (
+    *("cell", "allocator", "ops_per_s", "ops_p25", "ops_p75", *RATIO_COLUMNS, "verdict"),
+    *("peak_mib", "idle_mib", "rested_mib", "after_mib", "runs", "dirty", "disturbed", "failed"),
+)
+
+
+def data_fields(row: Row) -> list[str]:
+    speed, ratio = row.speed, row.ratio
+    numbers: list[float | None] = [*((speed.median, speed.p25, speed.p75) if speed else (None,) * 3)]
+    numbers += (ratio.median, ratio.low, ratio.high) if ratio else (None,) * 3
+    memory = [row.peak_kib, row.idle_kib, row.rested_kib, row.after_kib]
+    return [
+        row.cell,
+        row.contender,
+        *("" if value is None else f"{value:.0f}" if value >= WHOLE else f"{value:.4g}" for value in numbers),
+        row.verdict or "",
+        *("" if kib is None else f"{kib / 1024:.1f}" for kib in memory),
+        *(str(count) for count in (row.runs, row.dirty, row.disturbed)),
+        row.failed,
+    ]
+
+
+def write_data(rows: Sequence[Row], path: Path) -> None:
+    """What the table in markdown has, for programs: doc/results/rows/ keeps it. Columns that no row needs are left out;
+    what is not known is empty."""
+    lines = [data_fields(row) for row in rows]
+    kept = [at for at, _ in enumerate(DATA_COLUMNS) if any(line[at] not in ("", "0") for line in lines)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow([DATA_COLUMNS[at] for at in kept])
+        table.writerows([line[at] for at in kept] for line in lines)
 
 
 def nanoseconds(value: float) -> str:

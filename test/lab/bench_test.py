@@ -50,6 +50,10 @@ def test_records_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     written = (tmp_path / "x.md").read_text(encoding="utf-8")
     assert "| main_r50/T2/fair | other | 1.00 M (1.00 M..1.00 M) | 2.000 [2.000..2.000] | ahead |" in written
     assert "iterations per thread: guard_r50/T2/fair 9, main_r50/T2/fair 9" in written
+    assert "| main_r50/T2/fair | 2.00 M, 4.0 | 2.00 ahead (1.00) |" in written
+    data = (tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()
+    assert data[0].startswith("cell,allocator,ops_per_s,ops_p25,ops_p75,ratio,ratio_low,ratio_high,verdict,peak_mib")
+    assert data[2].startswith("guard_r50/T2/fair,other,1000000,1000000,1000000,2,2,2,ahead,4.0")
 
 
 def test_peers_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,18 @@ def test_rows_are_read(tmp_path: Path) -> None:
     }
 
 
+def test_rows_of_a_file_that_the_page_links_are_read(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    data = "cell,allocator,ops_per_s,peak_mib,failed\na/b,hakozuna,1.5e+06,10.0,\na/b,glibc,,,crashed\n"
+    data += "c/d,hakozuna,0.5,5.0,\nc/d,glibc,0.25,4.0,\n"
+    (tmp_path / "rows/x.csv").write_text(data.replace("a/b,glibc,,,crashed", "a/b,glibc,7.5e5,20.0,"), encoding="utf-8")
+    found = overview.read(page(tmp_path, "# Page\n\n[all rows](rows/x.csv)\n"))
+    assert found["a/b"] == {"hakozuna": Measured(1.5e6, 10), "glibc": Measured(7.5e5, 20)}
+    (tmp_path / "rows/x.csv").write_text(data, encoding="utf-8")
+    with pytest.raises(LabError, match="a/b has no row of glibc"):
+        overview.read(page(tmp_path, "# Page\n\n[all rows](rows/x.csv)\n"))
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

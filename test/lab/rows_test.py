@@ -13,6 +13,7 @@ from hakozuna_lab.store import Cell, End, Results, Run
 from hakozuna_lab.tables import (
     TEXT_COLUMNS,
     WIDE_COLUMNS,
+    compact,
     conditions,
     headings,
     latency_markdown,
@@ -50,6 +51,15 @@ def test_numbers() -> None:
     assert (made["peer"].ratio.median, made["peer"].ratio.low) == (2, 2)
     assert made["peer"].ratio_quartiles == Quartiles(2, 2, 3)
     assert made["peer"].verdict == "ahead"
+
+
+def test_a_compact_table_has_a_column_for_each_allocator() -> None:
+    made = make_rows(results(*series("mine", *[8] * 5), *series("peer", *[4] * 5)))
+    lost = replace(made[1], contender="other", failed="out of memory", ratio=None)
+    lines = compact([*made, lost], "mine").splitlines()
+    assert lines[0] == "| cell | mine: ops/s, peak MiB | peer | other |"
+    assert lines[2] == "| guard_r0/T2/fair | 8.00 M, 4.0 | 2.00 ahead (1.00) | failed |"
+    assert lines[3] == "| mean |  | 2.00 (1.00) | - |"
 
 
 def test_no_verdict_on_a_few_pairs() -> None:
