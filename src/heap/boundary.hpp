@@ -149,13 +149,15 @@ struct Boundary {
     return Pool::prefer_fuller(S::shelves.pool, bin, span, span_owner(t), !keeps_apart(t));
   }
 
-  // Of the bin; nullptr if it has none.
+  // Takes a slot of the bin that the guard accepts; returns nullptr only if the bin is empty. A slot that was
+  // written to stays out of circulation.
   static void* popped(Thread& t, Bin bin) { return popped(t.front, bin); }
   static void* popped(typename Front::PerThread& front, Bin bin) {
     Front::check(front, bin);
-    void* slot = Front::pop(front, bin);
-    if (slot == nullptr || HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
-    Faults<Line>::note(Guard::fault_of_free(slot, bin), slot, bin);  // and it stays out of circulation
+    while (void* slot = Front::pop(front, bin)) {
+      if (HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
+      Faults<Line>::note(Guard::fault_of_free(slot, bin), slot, bin);
+    }
     return nullptr;
   }
 
