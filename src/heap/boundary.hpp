@@ -144,6 +144,7 @@ struct Boundary {
   // spans. Lock: the caller holds the thread's lock.
   static bool prefer_fuller(Thread& t, Bin bin, std::uintptr_t span) {
     while (R::drain(t, bin, Transfer::kAll, true)) continue;
+    while (t.quota.peek() != nullptr && R::drain_quota(t, bin, true)) continue;
     while (Transfer::flush_some(t, t.owner, bin) != 0) continue;
     Spans::purge_if_due(t);
     return Pool::prefer_fuller(S::shelves.pool, bin, span, span_owner(t), !keeps_apart(t));
