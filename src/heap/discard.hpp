@@ -32,12 +32,26 @@ struct Discard {
     bool refused = false;   // the system refused to purge some pages
     std::size_t next = 0;   // granule to continue from; 0: the scan is complete
   };
+  // Steps of a scan in which the system purged nothing, one after the other.
+  class Refusals {
+   public:
+    void note(const Found& found) {
+      if (found.bytes != 0) count_ = 0;
+      if (found.bytes == 0 && found.refused) ++count_;
+    }
+    bool are_many() const { return count_ == kMany; }
+
+   private:
+    static constexpr unsigned kMany = 3;
+    unsigned count_ = 0;
+  };
 
   // Scans up to `granules` granules, beginning with granule `from`, and purges their free pages.
   // Lock: the caller holds the thread's lock.
   static Found some(Thread& t, std::size_t from, std::size_t granules, Which which) {
     if (!possible()) return {};
     const Rows rows = Source::rows_from(S::global.source, from, granules);
+    if (rows.begin == rows.end) return {};  // the call before scanned the last ones
     Found found = among(t, rows, which);
     found.next = rows.end;
     if (rows.end - rows.begin < granules) {  // elsewhere
@@ -67,20 +81,21 @@ struct Discard {
     const std::size_t from = S::global.sweep_at.load(std::memory_order_relaxed);
     if (from == 0) S::global.sweep_began.store(now, std::memory_order_relaxed);
     const Found found = some(t, from, kAtOnce, Which::kUnused);
-    S::global.sweep_at.store(found.refused && found.bytes == 0 ? 0 : found.next, std::memory_order_relaxed);
+    S::global.sweep_at.store(found.next, std::memory_order_relaxed);
     return found.bytes;
   }
-  // Scans all granules, or until about `most` bytes were purged, or the system takes none; returns the bytes
-  // that were.
+  // Scans all granules, or until about `most` bytes were purged, or the system refuses again and again, as it
+  // does of locked memory; returns the bytes that were purged.
   static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
     constexpr std::size_t kAtOnce = 64;
     if (!possible()) return 0;
     std::size_t bytes = 0, from = 0;
-    for (Rows rows; bytes < most; from = rows.end) {
+    Refusals refusals;
+    for (Rows rows; bytes < most && !refusals.are_many(); from = rows.end) {
       rows = Source::rows_from(S::global.source, from, kAtOnce);
       if (rows.begin == rows.end) break;
       const Found found = among(t, rows, Which::kAll);
-      if (found.refused && found.bytes == 0) break;
+      refusals.note(found);
       bytes += found.bytes;
     }
     return bytes;

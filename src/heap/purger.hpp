@@ -46,6 +46,7 @@ struct Purger {
     std::size_t at = 0;       // granule
     bool ended = true;
     bool again = true;  // another one may find more
+    typename Discard<Line>::Refusals refusals{};
   };
   static inline constinit Sweep sweep{};
 
@@ -219,8 +220,8 @@ struct Purger {
       const Crossing crossing(t);
       const typename D::Found found = D::some(t, sweep.at, kLooksAtOnce, D::Which::kUnused);
       sweep.at = found.next;
-      const bool all_refused = found.refused && found.bytes == 0;  // by the system: the next sweep asks again
-      sweep.ended = found.next == 0 || all_refused;
+      sweep.refusals.note(found);
+      sweep.ended = found.next == 0 || sweep.refusals.are_many();  // the next sweep asks again
       sweep.again |= found.in_use;
       gave |= found.bytes != 0;
     }

@@ -258,5 +258,30 @@ TEST_F(RunTableTest, TheOldestOfTheLongestIsPurgedFirst) {
   EXPECT_EQ(0u, table_->oldest_dirty());
 }
 
+// What the system refused to purge is as before, and others are purged meanwhile.
+TEST_F(RunTableTest, ARunThatIsPutBackIsAsItWas) {
+  const std::uint32_t long_one = Acquire(10, 1, 0);
+  Acquire(1, 1, 0);
+  const std::uint32_t other = Acquire(3, 1, 0);
+  Acquire(1, 1, 0);
+  Release(long_one, true);
+  Release(other, true);
+  EXPECT_EQ(4u, table_->use(long_one, 4));
+  table_->give(long_one, 4, 0);
+  Paint(long_one, 4, Colour::kClean);
+  ExpectAgreement();
+
+  const std::uint8_t backed = table_->backed_of(long_one, 10);
+  EXPECT_EQ(6u, table_->use(long_one, 10));
+  EXPECT_EQ(other, table_->oldest_dirty()) << "the other one is in use";
+  table_->put_back(long_one, 6, backed);
+  ExpectAgreement();
+  EXPECT_EQ(6u, table_->rows[long_one].dirty);
+  EXPECT_EQ(0u, table_->dirty_of(long_one, 4)) << "its first rows are clean still";
+  EXPECT_EQ(long_one, table_->oldest_dirty());
+  EXPECT_EQ(other, table_->oldest_dirty(1));
+  EXPECT_EQ(0u, table_->oldest_dirty(2));
+}
+
 }  // namespace
 }  // namespace hz_test

@@ -155,7 +155,7 @@ struct Arena {
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.runs.rows[row].length;
     if (granules == length) return true;
-    if (granules > length && !os::promises(granules << kGranuleShift)) return false;
+    if (granules > length && !os::promises((granules - length) << kGranuleShift)) return false;
     const bool into_spare = g.runs.spare_at(behind(g, row)) >= granules - length && granules > length;
     if (!into_spare) drop_spare(g, behind(g, row));
     if (granules < length) return shrink(g, row, granules);
@@ -227,8 +227,9 @@ struct Arena {
   static std::size_t purge(Global& g, std::size_t keep_bytes, std::size_t most_bytes) {
     const os::Guarded hold(g.lock);
     std::size_t purged = 0;
+    unsigned refused = 0;
     for (std::size_t one = 1; one != 0 && purged < most_bytes && dirty_bytes(g) > keep_bytes; purged += one)
-      one = purge_one(g, std::min(((most_bytes - purged - 1) >> kGranuleShift) + 1, kPurgedAtOnce));
+      one = purge_one(g, std::min(((most_bytes - purged - 1) >> kGranuleShift) + 1, kPurgedAtOnce), refused);
     return purged;
   }
 
@@ -300,10 +301,15 @@ struct Arena {
     const os::Guarded hold(g.lock);
     const std::size_t bias = g.plan.base() >> kGranuleShift, least = granules;
     if (granules >= g.plan.rows() || alignment >= g.plan.rows()) return {};
-    if (!os::promises(granules << kGranuleShift)) return {};
     if (held(g) + ((granules + demand.room) << kGranuleShift) <= g.limits.soft) granules += demand.room;
     for (;;) {
       std::uint32_t row = g.runs.find(granules, alignment, bias);
+      // The system has promised what is free here.
+      if (row == 0 && !os::promises(granules << kGranuleShift)) {
+        if (granules == least) return {};
+        granules = least;
+        continue;
+      }
       const AddressPlan::Spot spot = row != 0 ? AddressPlan::Spot() : g.plan.spot(granules, alignment);
       const Room room = row != 0 ? room_for_part(g, row, granules, demand)
                                  : room_for(g, fresh_bytes(g, spot, granules), demand);
@@ -354,7 +360,8 @@ struct Arena {
   static bool made(Global& g, Room room, Demand& demand) {
     if (room == Room::kNone || (room == Room::kEnough && g.leaving == 0)) return false;
     if (room == Room::kAfterPurge) {
-      const std::size_t purged = purge_one(g, SIZE_MAX);
+      unsigned refused = 0;
+      const std::size_t purged = purge_one(g, SIZE_MAX, refused);
       demand.paid = purged == 0 ? kUnpayable : demand.paid + purged;
       return true;
     }
@@ -434,13 +441,23 @@ struct Arena {
     return dirty;
   }
 
-  // Gives back the pages of one free run, or of so many granules of it, which are in use meanwhile: the lock
-  // is open while the system works. How many bytes; 0 if none is dirty, or the system refuses.
-  static std::size_t purge_one(Global& g, std::size_t most) {
-    const std::uint32_t oldest = g.runs.oldest_dirty();
-    if (oldest == 0) return 0;
-    const std::uint32_t row = g.runs.cut_dirty(oldest, most);
+  // Gives back the pages of one free run, or of so many granules of it. Of locked memory the system takes
+  // none, so it passes over a few runs that it refuses, which `refused` counts. Returns the bytes; 0 if there
+  // is no other dirty run, or too many were refused.
+  static std::size_t purge_one(Global& g, std::size_t most, unsigned& refused) {
+    constexpr unsigned kMostRefused = 8;
+    for (; refused < kMostRefused; ++refused) {
+      const std::uint32_t oldest = g.runs.oldest_dirty(refused);
+      if (oldest == 0) return 0;
+      if (const std::size_t bytes = purge_run(g, g.runs.cut_dirty(oldest, most))) return bytes;
+    }
+    return 0;
+  }
+  // Purges a free run, which is in use meanwhile: the lock is open while the system works. Returns the bytes
+  // that were dirty; 0 if the system refuses, and then the run is as before.
+  static std::size_t purge_run(Global& g, std::uint32_t row) {
     const std::size_t length = g.runs.rows[row].length;
+    const std::uint8_t backed = g.runs.backed_of(row, length);
     const std::size_t dirty = use(g, row, length);
     g.leaving += dirty;
     g.clean += length - dirty;  // the others are no more held than before
@@ -448,9 +465,14 @@ struct Arena {
     const bool done = os::purge(pointer(g.plan.at(row)), length << kGranuleShift);
     g.lock.lock();
     g.leaving -= dirty;
-    g.clean -= length - dirty;
-    give(g, row, length, done);
-    return done ? dirty << kGranuleShift : 0;
+    if (done) {
+      g.clean -= length - dirty;
+      give(g, row, length, true);
+      return dirty << kGranuleShift;
+    }
+    g.dirty.store(g.dirty.load(std::memory_order_relaxed) + dirty, std::memory_order_relaxed);
+    g.runs.put_back(row, dirty, backed);
+    return 0;
   }
 
   // What is left of a moved run has to become the arena's own mapping again.

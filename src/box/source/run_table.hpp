@@ -205,6 +205,13 @@ struct RunTable {
     return merge(row, length, dirty, 0);
   }
 
+  // A run that was taken into use becomes free as it was: `dirty` of its rows are so, of the last one the
+  // first `backed` pages.
+  void put_back(std::uint32_t row, std::size_t dirty, std::uint8_t backed) {
+    last_of(row).backed = backed;
+    merge(row, rows[row].length, dirty, 0);
+  }
+
   // A run that was found and is not used after all becomes one with what it was split from.
   void leave(std::uint32_t row) {
     remove(row);
@@ -233,10 +240,15 @@ struct RunTable {
     rows[row].head = rows[row].dirty = 0;
   }
 
-  // The dirty run that was freed longest ago, of the longest ones; 0 if none is dirty.
-  std::uint32_t oldest_dirty() const {
-    const unsigned list = dirty_runs.last();
-    return list == kLists ? 0 : dirty_runs.of[list].last;
+  // The dirty run that was freed longest ago, of the longest ones, behind `skipped` others; 0 if there is
+  // none.
+  std::uint32_t oldest_dirty(unsigned skipped = 0) const {
+    const unsigned longest = dirty_runs.last();
+    if (longest == kLists) return 0;
+    for (unsigned list = longest + 1; list-- != 0;)
+      for (std::uint32_t row = dirty_runs.of[list].last; row != 0; row = rows[row].previous)
+        if (skipped-- == 0) return row;
+    return 0;
   }
 
   // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first
