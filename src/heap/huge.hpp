@@ -140,6 +140,7 @@ struct Huge {
     if constexpr (Fence::kStand) {
       const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
       if (!Fence::grow(address(block), size)) return false;
+      end_sample(t, block, old_bytes);
       if (bytes == old_bytes) return true;
       took(t, bytes - old_bytes);
       S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);

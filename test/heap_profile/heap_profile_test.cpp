@@ -259,6 +259,21 @@ TEST_F(HeapProfile, HugeBlocksAndWhatReallocMakesOfThem) {
   for (void* block : blocks) api::Free(block);
 }
 
+// In line secure it grows where it lies as well.
+TEST_F(HeapProfile, AHugeBlockThatGrowsByStepsIsOneAtATime) {
+  constexpr std::size_t kSize = 6u << 20, kStep = 64u << 10;
+  const auto live = [] {
+    std::uint64_t bytes = 0;
+    for (const ProfiledSite& site : Now().sites) bytes += site.live_bytes;
+    return bytes;
+  };
+  const std::uint64_t before = live();
+  void* block = MakeOf(8, kSize);
+  for (std::size_t i = 1; i <= 32; ++i) block = api::Realloc(block, kSize + i * kStep);
+  api::Free(block);
+  EXPECT_EQ(before, live());
+}
+
 TEST_F(HeapProfile, AnotherThreadFrees) {
   std::vector<void*> blocks(kMany / 2);
   Thread([&] {
