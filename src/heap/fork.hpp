@@ -213,6 +213,7 @@ struct Forks {
   // itself if a signal handler forked. What it cached or deferred is lost to this process: a slot may be on
   // its way to its span, and in its bin still.
   static void recover(Thread& t) {
+    if (!t.revoked.peek()) Line::Retain::bins_shrunk(t.retain, t.capacity_bytes);
     T::forget_cache(t);
     ::new (static_cast<void*>(&t.exchange)) typename Line::Exchange::PerThread{};
     Line::Exchange::join(t.exchange, S::shelves.exchange);
