@@ -658,10 +658,12 @@ struct Heap {
     }
     // By sizes: a spare class may have been dealt out since, or before.
     const std::size_t bytes = bin_size(bin), least = size == 0 ? 1 : size;
+    if (bytes < least) return false;
+    // realloc leaves a block where it happens to lie right, also if its class keeps no such alignment.
+    if (shrunk && least >= bytes / 2 && (address(block) & (alignment - 1)) == 0) return true;
     const Bin most = most_aligned_bin(least, alignment);
-    if (most == kHugeBin || bytes < least) return false;
-    if (!is_large(bin) && (bytes & (alignment - 1)) != 0) return false;
-    return bytes <= size_of_bin(most) || (shrunk && least >= bytes / 2);
+    if (most == kHugeBin || (!is_large(bin) && (bytes & (alignment - 1)) != 0)) return false;
+    return bytes <= size_of_bin(most);
   }
   // What is none is reported at the free.
   HZ_COLD static bool fits_guarded(const void* block, std::size_t size, std::size_t alignment, bool shrunk) {

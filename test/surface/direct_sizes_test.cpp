@@ -180,6 +180,26 @@ TEST(AlignedRealloc, StaysWhereItFits) {
   EXPECT_EQ(nullptr, hz_aligned_realloc(block, 64, 0)) << "size 0 frees, as realloc does";
 }
 
+// A block that happens to lie right stays, although its class keeps no such alignment: the sized free of what
+// was asked for last is right.
+TEST(AlignedRealloc, MayBeFreedBySizeWhereItLiesRightByChance) {
+  struct Way {
+    std::size_t size, alignment, last;
+  };
+  hz_test::Capture told;
+  for (const auto& [size, alignment, last] :
+       {Way{80, 64, 50}, {300'000, 131'072, 300'000}, {1100, 256, 700}}) {
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 64; ++i) blocks.push_back(hz_malloc(size));
+    for (void*& block : blocks) {
+      block = hz_aligned_realloc(block, alignment, last);
+      EXPECT_TRUE(IsAligned(block, alignment));
+      hz_free_aligned_sized(block, alignment, last);
+    }
+  }
+  EXPECT_EQ("", told.Text());
+}
+
 TEST(AlignedRealloc, FailsWithoutLoss) {
   for (const std::size_t size : {100u, 5000u, 300'000u, 9'000'000u}) {
     void* block = hz_aligned_alloc(64, size);
