@@ -70,6 +70,11 @@ struct Stats {
     return sums[static_cast<unsigned>(event)];
   }
 
+  // Returns 0 where it would be less: threads are counted one after the other, and one may go on meanwhile.
+  static std::uint64_t difference(const std::uint64_t* sums, Event more, Event less) {
+    return at(sums, more) > at(sums, less) ? at(sums, more) - at(sums, less) : 0;
+  }
+
   // What could not be locked in time is counted as it is seen, or, a list, not at all.
   static hz_stats_t read(Patience& patience) {
     typename S::Global& g = S::global;
@@ -99,7 +104,7 @@ struct Stats {
                            Line::Exchange::metadata_bytes(S::shelves.exchange);
     }
     out.bytes_metadata += HeapProfile::metadata_bytes();
-    cached += at(sums, Event::kBytesSent) - at(sums, Event::kBytesCollected);
+    cached += difference(sums, Event::kBytesSent, Event::kBytesCollected);
     out.counting = g.counting.load(std::memory_order_relaxed) ? 1 : 0;
     out.alloc_small = at(sums, Event::kAllocSmall);
     out.alloc_medium = at(sums, Event::kAllocMedium);
@@ -111,16 +116,16 @@ struct Stats {
     out.flushes = at(sums, Event::kFlush);
     out.remote_sent = at(sums, Event::kRemoteSent);
     out.remote_collected = at(sums, Event::kRemoteCollected);
-    out.remote_waiting = out.remote_sent - out.remote_collected;
+    out.remote_waiting = difference(sums, Event::kRemoteSent, Event::kRemoteCollected);
     out.spans_acquired = at(sums, Event::kSpanAcquired);
     out.spans_retired = at(sums, Event::kSpanRetired);
     out.purges = at(sums, Event::kPurge);
     out.bytes_purged = at(sums, Event::kPurgedBytes);
     out.bytes_cached = cached;
     // Counted where operations are counted: then held == live + cached is a proof and not a definition.
-    out.bytes_live = out.counting != 0 ? at(sums, Event::kBytesAllocated) - at(sums, Event::kBytesFreed)
-                     : out.bytes_held > cached ? out.bytes_held - cached
-                                               : 0;
+    const std::uint64_t counted = difference(sums, Event::kBytesAllocated, Event::kBytesFreed);
+    const std::size_t known = out.bytes_held > cached ? out.bytes_held - cached : 0;
+    out.bytes_live = out.counting != 0 ? counted : known;
     if (g.open.load(std::memory_order_relaxed) && patience.for_source())
       out.bytes_metadata +=
           (Line::Source::reached_bytes(g.source) >> kGranuleShift) * Tables<Line>::kUsualBytesPerGranule;
