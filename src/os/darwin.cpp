@@ -73,7 +73,7 @@ int leave_files() { return 0; }
 int open_control() { return ENOTSUP; }
 void serve_control(unsigned, std::size_t (*)(const Request&, char*, std::size_t)) {}
 bool are_last_threads(unsigned) { return false; }
-long reopened_error_stream(long) { return -1; }
+long reopened(long) { return -1; }
 
 std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
 std::size_t memory_bytes() { return static_cast<std::size_t>(asked<std::uint64_t>("hw.memsize")); }

@@ -179,7 +179,7 @@ bool are_last_threads(unsigned ours) {
   return state == 'Z' && threads == ours + 1;
 }
 
-long reopened_error_stream(long number) {
+long reopened(long number) {
   BasicMessage<40> path;
   path.text("/proc/self/fd/").decimal(static_cast<unsigned>(number)).part("", 1);
   return out_of_the_way(call::open(path.data(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));

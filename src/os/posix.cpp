@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/compiler.hpp"
 #include "os/calls.hpp"
 #include "os/os.hpp"
 
@@ -35,30 +37,60 @@ std::uint64_t unix_seconds() {
 std::uint64_t process_id() { return static_cast<std::uint64_t>(call::getpid()); }
 
 namespace {
-constinit long error_stream = STDERR_FILENO;
+
+// A second descriptor of the file that stderr was at the start. A program may close it, and open another file
+// that gets its number.
+struct ErrorStream {
+  long copy = -1;
+  dev_t device = 0;
+  ino_t file = 0;
+};
+constinit ErrorStream kept;
+
+HZ_SLOW bool is_kept(long descriptor) {
+  struct stat found;
+  return call::fstat(descriptor, &found) == 0 && found.st_dev == kept.device && found.st_ino == kept.file;
 }
+
+// Returns the copy only where stderr is another file by now, or closed.
+long error_stream() {
+  if (HZ_LIKELY(kept.copy < 0) || is_kept(STDERR_FILENO)) return STDERR_FILENO;
+  return is_kept(kept.copy) ? kept.copy : STDERR_FILENO;
+}
+
+// Of a thread that has no descriptors of the process. Returns a new one, or less than 0.
+HZ_SLOW long reopened_error_stream() {
+  const long copy = kept.copy < 0 ? -1 : reopened(kept.copy);
+  if (copy < 0 || is_kept(copy)) return copy < 0 ? reopened(STDERR_FILENO) : copy;
+  call::close(copy);
+  return reopened(STDERR_FILENO);
+}
+
+}  // namespace
 
 void keep_error_stream() {
   constexpr int kOutOfTheWay = 100;  // programs count on low numbers for what they open
+  struct stat found;
   const long copy = call::duplicate(STDERR_FILENO, kOutOfTheWay);
-  if (copy >= 0) error_stream = copy;
+  if (copy >= 0 && call::fstat(copy, &found) == 0) kept = {copy, found.st_dev, found.st_ino};
 }
 
 void write_error(const char* text, std::size_t length) {
-  long reopened = -1;
+  const long found = error_stream();
+  long own = -1;
   while (length != 0) {
-    const long n = call::write(reopened >= 0 ? reopened : error_stream, text, length);
+    const long n = call::write(own >= 0 ? own : found, text, length);
     if (n == -EINTR) continue;
-    if (n == -EBADF && reopened < 0) {
-      reopened = reopened_error_stream(error_stream);
-      if (reopened < 0) return;
+    if (n == -EBADF && own < 0) {
+      own = reopened_error_stream();
+      if (own < 0) return;
       continue;
     }
     if (n <= 0) break;
     text += n;
     length -= static_cast<std::size_t>(n);
   }
-  if (reopened >= 0) call::close(reopened);
+  if (own >= 0) call::close(own);
 }
 
 bool is_process_ending() { return false; }

@@ -45,8 +45,8 @@ void* advised(void* at, std::size_t bytes, Use use);
 void settle_this_thread(const char* name);
 // Returns the action for SIGTERM that before_termination() chose, or nullptr if it chose none.
 const struct sigaction* termination_action();
-// The process's error stream, of that number, for a thread whose own files it is not among; -1 if it cannot
-// be had.
-long reopened_error_stream(long number);
+// Opens a file of the process once more, by its number, for a thread that has descriptors of its own.
+// Returns less than 0 if that fails.
+long reopened(long number);
 
 }  // namespace hz::os
