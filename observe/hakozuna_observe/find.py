@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """All processes that Hakozuna serves and that may be looked into: for `hz top` and `hz exporter`.
 
-A process that is not served is asked again only when it has mapped another program. Costs a read of /proc/PID/maps for
-each process that may be read. No process hides others: one that is damaged is left out, and one that takes long is
-waited for once. Its look goes on meanwhile, and what it finds is shown by a later one.
+A process that is not served is asked again when it has mapped another program, and seldom otherwise, for it may load a
+library that has a heap of ours. Costs a read of /proc/PID/maps for each process that is asked. No process hides others:
+one that is damaged is left out, and one that takes long is waited for once. Its look goes on meanwhile, and what it
+finds is shown by a later one.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from hakozuna_observe import layout, picture
 from hakozuna_observe.process import Process, UnseenError, Work
 
 _PATIENCE = 2.0  # seconds
+_FIRST_REST, _LONGEST_REST = 1.0, 60.0  # seconds until a process that is not served is asked again
 
 
 class _Look:
     """At one process, in a thread of its own. What was `known` of it before is shown until this one has ended."""
 
     def __init__(self, process: Process, known: _Look | None) -> None:
-        self.layouts: list[layout.Layout] | None = None if known is None else known.layouts  # None: not asked yet
+        # None: to be asked.
+        self.layouts: list[layout.Layout] | None = None if known is None else known.layouts or None
         self.pictures: list[picture.Picture] = [] if known is None else known.pictures
         self.is_late = False
+        self._rest: float = _FIRST_REST if known is None else min(2 * known._rest, _LONGEST_REST)
+        self._again = time.monotonic() + self._rest  # if it is not served
         self._process = process
         self._work = Work(self._take)
 
@@ -42,8 +48,9 @@ class _Look:
             raise
 
     def wants_another(self) -> bool:
-        """Returns true if another one is to be begun: the process is ours, and this one has ended."""
-        return not self.is_late and self.layouts != []
+        """Returns true if another one is to be begun: this one has ended, and the process is ours or has not been asked
+        for long."""
+        return not self.is_late and (self.layouts != [] or time.monotonic() >= self._again)
 
     def wait(self) -> None:
         """The first time for as long as it may take. `UnseenError`: why nothing is to be seen."""

@@ -109,6 +109,19 @@ class _Range(ctypes.Structure):
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+def _text(file: Path) -> str:
+    """All of it; empty if it cannot be read."""
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _fields_of_stat(folder: Path) -> list[str]:
+    """Those after the name, which may have blanks and brackets."""
+    return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
 @dataclass(frozen=True)
 class Mapping:
     """A line of /proc/PID/maps that has a file. `file` tells files apart: device and inode."""
@@ -124,15 +137,16 @@ class Process:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.root = Path("/proc") / str(pid)
+        self._whole = Path("/proc") / str(pid)
         self.started = self._started()
+        self._thread = self._living_thread()  # of which the system tells what memory and files the process has
+        self.root = self._whole if self._thread == pid else self._whole / "task" / str(self._thread)
         self._left = _MOST_BYTES
         self._until = time.monotonic() + PATIENCE
 
     def _started(self) -> str:
         try:
-            # The name may have blanks and brackets; the fields after it have none.
-            fields = (self.root / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            fields = _fields_of_stat(self._whole)
             state, threads, started = fields[0], fields[17], fields[19]
         except (OSError, IndexError):
             raise UnseenError(f"there is no process {self.pid}") from None
@@ -140,6 +154,18 @@ class Process:
         if state in "ZX" and threads in ("0", "1"):
             raise UnseenError(f"process {self.pid} has ended")
         return started
+
+    def _living_thread(self) -> int:
+        """The first thread, or if that one has ended another one."""
+        for thread in (self.pid, *self._other_threads()):
+            with contextlib.suppress(OSError, IndexError):
+                if _fields_of_stat(self._whole / "task" / str(thread))[0] not in "ZX":
+                    return thread
+        return self.pid
+
+    def _other_threads(self) -> Iterator[int]:
+        with contextlib.suppress(OSError):
+            yield from sorted(int(entry.name) for entry in (self._whole / "task").iterdir())
 
     def is_the_same(self) -> bool:
         """Whether the number is still that process's."""
@@ -150,14 +176,11 @@ class Process:
 
     def name(self) -> str:
         """Of the program, as the kernel has it; printable."""
-        return one_line(self.text("comm").removesuffix("\n").strip()) or "?"
+        return one_line(_text(self._whole / "comm").removesuffix("\n").strip()) or "?"
 
     def text(self, file: str) -> str:
         """Of a file in /proc/PID; empty if there is none."""
-        try:
-            return (self.root / file).read_text(errors="replace")
-        except OSError:
-            return ""
+        return _text(self.root / file)
 
     def number(self, file: str, key: str) -> int:
         """Of a line `key: number kB` in it, in bytes; 0 if there is none."""
@@ -170,7 +193,7 @@ class Process:
 
     def thread_name(self, number: int) -> str:
         """Printable; empty if it has ended."""
-        return one_line(self.text(f"task/{number}/comm").removesuffix("\n").strip())
+        return one_line(_text(self._whole / f"task/{number}/comm").removesuffix("\n").strip())
 
     def mappings(self) -> list[Mapping]:
         """Those of files."""
@@ -236,7 +259,7 @@ class Process:
         buffer = ctypes.create_string_buffer(count)
         here = _Range(ctypes.cast(buffer, ctypes.c_void_p), count)
         there = _Range(at, count)
-        done = _LIBC.process_vm_readv(self.pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+        done = _LIBC.process_vm_readv(self._thread, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
         if done == count:
             return buffer.raw
         error = ctypes.get_errno() if done < 0 else errno.EFAULT

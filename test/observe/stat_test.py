@@ -93,6 +93,21 @@ def test_looking_neither_stops_nor_changes(hold: Holders) -> None:
     assert facts() == before
 
 
+def test_a_process_whose_first_thread_has_ended(hold: Holders) -> None:
+    """Of that thread the system tells neither memory nor files."""
+    held = hold("hakozuna", "left")
+    deadline = time.monotonic() + 20
+    while "\nState:\tZ" not in Path(f"/proc/{held.pid}/status").read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (one,) = picture.look(held.pid)
+    assert one.line == "hakozuna"
+    assert one.resident > 0
+    doctor = hz("doctor", str(held.pid))
+    assert doctor.returncode == 0, doctor.stdout
+    assert "yes, line hakozuna" in doctor.stdout
+
+
 def test_a_busy_process_can_be_looked_into(hold: Holders) -> None:
     held = hold("hakozuna", "busy")
     for _ in range(30 if QUICK else 200):

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 
-from hakozuna_observe import picture, top
+import pytest
+from hakozuna_observe import find, layout, picture, top
+from hakozuna_observe.process import Process, UnseenError
 from holders import Holders
 from textual.pilot import Pilot
 from textual.widgets import DataTable
@@ -76,6 +79,28 @@ def test_eighty_columns_show_every_amount(hold: Holders) -> None:
         await until(pilot, lambda: not app.is_running)
 
     run(looks, visit)
+
+
+def test_a_process_that_loads_us_late_is_found(hold: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = hold("hakozuna")
+    really, asked = layout.find, []
+
+    def late(process: Process) -> list[layout.Layout]:
+        if process.pid != held.pid:
+            return []
+        asked.append(process.pid)
+        if len(asked) == 1:
+            raise UnseenError("not yet", layout.NOT_SERVED)
+        return really(process)
+
+    monkeypatch.setattr(layout, "find", late)
+    monkeypatch.setattr(find, "_FIRST_REST", 0.5)
+    watch = find.Watch()
+    assert held.pid not in [one.pid for one in watch.look()]
+    assert held.pid not in [one.pid for one in watch.look()]
+    assert len(asked) == 1, "not at each look"
+    time.sleep(0.6)
+    assert held.pid in [one.pid for one in watch.look()]
 
 
 def test_nobody_is_there_and_somebody_ends(hold: Holders) -> None:
