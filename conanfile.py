@@ -27,6 +27,8 @@ class Hakozuna(ConanFile):
         "cmake/*",
         "doc/man/*",
         "include/*",
+        "lab/hakozuna_lab/*.py",
+        "observe/*",
         "package/*.in",
         "package/gdb/*",
         "src/*",

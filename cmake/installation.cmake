@@ -65,8 +65,17 @@ if(PROJECT_IS_TOP_LEVEL AND HZ_DROP_IN AND NOT APPLE)
   list(JOIN HZ_LINE_NAMES " " lines)
   configure_file(package/installed.sh.in installed.sh @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/installed.sh" DESTINATION "${facts_dir}" COMPONENT launcher)
+  # CMake says nothing of a folder that is missing.
+  install(CODE "if(NOT EXISTS \"${PROJECT_SOURCE_DIR}/observe/hakozuna_observe/__main__.py\")
+    message(FATAL_ERROR \"observe/ is missing, which hz stat needs\")
+  endif()" COMPONENT launcher)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/observe/hakozuna_observe" DESTINATION "${facts_dir}/python" COMPONENT launcher
           FILES_MATCHING PATTERN "*.py" PATTERN "*.html")
+  # Of the lab, what `hz run --measure` and `hz tune` import: it needs no package but numpy.
+  foreach(module IN ITEMS __init__ contender findings machine measure own paths process proof stats tune watch)
+    install(FILES "${PROJECT_SOURCE_DIR}/lab/hakozuna_lab/${module}.py" DESTINATION "${facts_dir}/python/hakozuna_lab"
+            COMPONENT launcher)
+  endforeach()
   install(PROGRAMS "${PROJECT_SOURCE_DIR}/hz" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT launcher)
   install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hz.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT documents)
   install(FILES "${PROJECT_SOURCE_DIR}/doc/man/hakozuna.3" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3" COMPONENT documents)

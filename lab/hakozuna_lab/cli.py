@@ -180,33 +180,6 @@ def scale(
     command.main(request, sys.argv[2:])
 
 
-@app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
-def measure(
-    program: Annotated[list[str], typer.Argument(help="the program and its arguments")],
-    line: Annotated[str, typer.Option(help="our line")],
-    pairs: Annotated[int, typer.Option(min=1, help="runs with us and without us each")] = 5,
-    show: Annotated[bool, typer.Option("--show", help="pass on what the program writes")] = False,
-) -> None:
-    """A program of yours with and without us, in turn: time and memory."""
-    from hakozuna_lab import measure as command
-
-    command.main(program, line, pairs, show)
-
-
-@app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
-def tune(
-    program: Annotated[list[str], typer.Argument(help="the program and its arguments")],
-    line: Annotated[str, typer.Option(help="our line")],
-    pairs: Annotated[int, typer.Option(min=1, help="runs without the profile and with it each")] = 3,
-    show: Annotated[bool, typer.Option("--show", help="pass on what the program writes")] = False,
-    out: Annotated[Path | None, typer.Option(help="the profile (PROGRAM.hzprofile)")] = None,
-) -> None:
-    """A profile of a program of yours: which sizes waste memory, and what classes of their own save."""
-    from hakozuna_lab import tune as command
-
-    command.main(program, line, pairs, show, out)
-
-
 @app.command()
 def endure(
     services: Annotated[list[str] | None, typer.Argument(help="services (all)")] = None,

@@ -17,17 +17,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from hakozuna_lab import LabError, findings
-from hakozuna_lab.contender import find_line
+from hakozuna_lab.contender import Contender
 from hakozuna_lab.findings import Measured, Pair, Share
 from hakozuna_lab.machine import cpu_times, others_share
-from hakozuna_lab.paths import ROOT
 from hakozuna_lab.process import run_watched
 from hakozuna_lab.watch import signal_all, tree
 
-LOG = ROOT / "build/measure.log"
 GRACE_SECONDS = 1.0  # for a second Ctrl-C
 
 
@@ -140,9 +138,18 @@ def environment(library: Path | None) -> dict[str, str]:
     return env
 
 
+def last_line(file: Path) -> dict[str, Any] | None:
+    """Of a process that was killed before it had written one there is none."""
+    try:
+        line = json.loads(file.read_text(encoding="utf-8").splitlines()[-1])
+    except (IndexError, ValueError):
+        return None
+    return line if isinstance(line, dict) else None
+
+
 def share_of(done: Measured, folder: Path) -> Share | None:
     """Of the process that needed most memory and told of itself, in a file named after it."""
-    told = {int(file.name): json.loads(file.read_text(encoding="utf-8").splitlines()[-1]) for file in folder.iterdir()}
+    told = {int(file.name): line for file in folder.iterdir() if (line := last_line(file)) is not None}
     seen = {pid: kib for pid, kib in done.watch.own_kib.items() if pid in told}
     if not seen:
         return None
@@ -154,26 +161,26 @@ def share_of(done: Measured, folder: Path) -> Share | None:
     return Share(calls, told[pid]["bytes_peak"] // 1024, own)
 
 
-def main(command: Sequence[str], line: str, pairs: int, show: bool) -> None:
-    library = find_line(line).library
-    assert library
+def main(command: Sequence[str], line: Contender, pairs: int, log: Path, show: bool) -> int:
+    """Returns 1 if exit codes differ between the runs with and without us."""
+    assert line.library
     done: list[Pair] = []
     share: Share | None = None
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    with repeatable_input() as stdin, LOG.open("wb", buffering=0) as log:
-        runs = Runs(command, library, stdin, None if show else log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with repeatable_input() as stdin, log.open("wb", buffering=0) as written:
+        runs = Runs(command, line.library, stdin, None if show else written)
         with suppress(StoppedError, KeyboardInterrupt):
             for number in range(pairs):
                 print(f"hz: pair {number + 1} of {pairs}…", file=sys.stderr)
                 pair = runs.pair(number)
-                findings.refuse_unserved(pair, library)
+                findings.refuse_unserved(pair, line.library)
                 done.append(pair)
             if not findings.by_hand(done):
                 print("hz: once more, with statistics, for the proof…", file=sys.stderr)
-                share = replace(runs, log=log).share()
+                share = replace(runs, log=written).share()
     if not show:
-        print(f"hz: what the program wrote is in {LOG}", file=sys.stderr)
+        print(f"hz: what the program wrote is in {log}", file=sys.stderr)
     if not done:
         raise LabError("not one pair of runs is complete")
-    print("\n".join(findings.told(shlex.join(command), line, done, share)))
-    sys.exit(findings.codes_differ(done))
+    print("\n".join(findings.told(shlex.join(command), line.name, done, share)))
+    return int(findings.codes_differ(done))

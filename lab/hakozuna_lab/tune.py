@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakozuna_lab import LabError
-from hakozuna_lab.contender import find_line
+from hakozuna_lab.contender import Contender
 from hakozuna_lab.findings import Measured, Pair
-from hakozuna_lab.measure import LOG, Runs, environment, repeatable_input
+from hakozuna_lab.measure import Runs, environment, repeatable_input
 
 MIB = 1 << 20
 SPAN = 64 << 10
@@ -163,7 +163,8 @@ class Tuning(Runs):
         with tempfile.TemporaryDirectory() as folder:
             observing = {"HZ_POLICY": "observe", "HZ_PROFILE": f"{folder}/%p"}
             run = self.once("observing", self.plain() | observing)
-            return run, best(read(file.read_text(encoding="utf-8")) for file in Path(folder).iterdir())
+            # What a killed process left has another name.
+            return run, best(read(file.read_text(encoding="utf-8")) for file in Path(folder).glob("[0-9]*[0-9]"))
 
     def compare(self, file: Path, number: int) -> Pair:
         done: dict[bool, Measured] = {}
@@ -173,12 +174,11 @@ class Tuning(Runs):
         return done[False], done[True]
 
 
-def main(command: Sequence[str], line: str, pairs: int, show: bool, out: Path | None) -> None:
-    library = find_line(line).library
-    assert library
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    with repeatable_input() as stdin, LOG.open("wb", buffering=0) as log:
-        runs = Tuning(command, library, stdin, None if show else log)
+def main(command: Sequence[str], line: Contender, pairs: int, log: Path, show: bool, out: Path | None) -> int:
+    assert line.library
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with repeatable_input() as stdin, log.open("wb", buffering=0) as written:
+        runs = Tuning(command, line.library, stdin, None if show else written)
         print("hz: observing…", file=sys.stderr)
         observed, profile = runs.observe()
         file = (out or Path(f"{Path(command[0]).name}.hzprofile")).resolve()
@@ -188,3 +188,4 @@ def main(command: Sequence[str], line: str, pairs: int, show: bool, out: Path | 
             print(f"hz: pair {number + 1} of {pairs}…", file=sys.stderr)
             done.append(runs.compare(file, number))
     print("\n".join(told(shlex.join(command), profile, file, observed.code, done)))
+    return 0

@@ -21,6 +21,7 @@ file(REMOVE_RECURSE
   "${CURRENT_PACKAGES_DIR}/share/doc"
   "${CURRENT_PACKAGES_DIR}/share/fish"
   "${CURRENT_PACKAGES_DIR}/share/hakozuna/installed.sh"
+  "${CURRENT_PACKAGES_DIR}/share/hakozuna/python"
   "${CURRENT_PACKAGES_DIR}/share/man"
   "${CURRENT_PACKAGES_DIR}/share/zsh"
 )

@@ -114,14 +114,13 @@ def test_runs_that_end_otherwise_are_not_compared() -> None:
 def test_a_program_in_earnest(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     try:
-        find_line("hakozuna")
+        line = find_line("hakozuna")
     except LabError as error:
         pytest.skip(str(error))
     monkeypatch.setenv("PYTHONMALLOC", "malloc")
-    monkeypatch.setattr(tune, "LOG", tmp_path / "log")
     out = tmp_path / "python.hzprofile"
     program = [sys.executable, "-c", "kept = [bytes(1000) for _ in range(20000)]"]
-    tune.main(program, "hakozuna", 1, False, out)
+    assert tune.main(program, line, 1, tmp_path / "log", False, out) == 0
     told = capsys.readouterr().out
     assert "a class of 1,040 bytes would save" in told
     before, after = told.split("peak ")[1].split(" with it")[0].split(" MiB without, ")

@@ -2,6 +2,7 @@
 #
 # `hz doctor`: every reason why a program may not be served by us is arranged once and must be named.
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -177,6 +178,24 @@ class OfProgram(Doctor):
 
     def test_other_malloc_in_front(self):
         self.expect(1, "comes first in LD_PRELOAD", args=["--", "sleep"], LD_PRELOAD=str(OWN_MALLOC_LIBRARY))
+
+    def test_a_loader_of_the_programs_choice_is_not_run(self):
+        content = Path(SLEEP).read_bytes()
+        theirs = re.search(rb"/lib[^\0]*/ld[^\0]*\0", content)[0]
+        with tempfile.NamedTemporaryFile(prefix="hz", dir="/tmp", mode="w") as trace:
+            loader = Path(f"{trace.name}l")
+            loader.write_text(f"#!/bin/sh\necho ran >{trace.name}\n", encoding="utf-8")
+            loader.chmod(0o755)
+            self.addCleanup(loader.unlink)
+            program = self.scratch / "sleep"
+            program.write_bytes(content.replace(theirs, str(loader).encode().ljust(len(theirs), b"\0"), 1))
+            program.chmod(0o755)
+            self.expect(0, "none of the system's", args=["--", program])
+            hz("run", "--", program, "0")  # the kernel takes no script for a loader
+            self.assertEqual(Path(trace.name).read_text(encoding="utf-8"), "")
+
+    def test_a_command_of_the_shell_is_a_program_too(self):
+        self.expect(0, "it would be\n", args=["--", "printf"])
 
     def test_another_of_ours_in_front(self):
         for line in LINES:

@@ -304,6 +304,11 @@ class Unserved(unittest.TestCase):
         program.write_bytes(content + headers)
         self.assertNotIn("will not be served", hz("run", "--", program, 0).stderr)
 
+    def test_another_malloc_in_front_is_told(self):
+        result = hz("run", "--", "true", LD_PRELOAD=str(HELPERS / "libhz-own-malloc.so"))
+        self.assertIn("will not be served", result.stderr)
+        self.assertIn("comes first in LD_PRELOAD", result.stderr)
+
     def test_script_of_a_static_program(self):
         script = self.scratch / "script"
         script.write_text(f"#! {HELPERS / 'hz-static-sleep'} 0\n", encoding="utf-8")
@@ -373,13 +378,13 @@ class PassesOn(unittest.TestCase):
 
     def test_existing_preload_stays_first(self):
         first = next(line.split()[-1] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-                    if "/libc.so" in line)
+                    if "/libm.so" in line)
         result = hz("run", "--", sys.executable, "-c", "import os; print(os.environ['LD_PRELOAD'])", LD_PRELOAD=first)
         self.assertEqual(result.stdout, f"{first}:{library()}\n")
 
     def test_another_of_ours_is_replaced(self):
         first = next(line.split()[-1] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-                    if "/libc.so" in line)
+                    if "/libm.so" in line)
         for other in (f"libhakozuna-{LINES[-1]}.so.0", library(LINES[-1]), library().with_name("libhakozuna.so")):
             for preload in (f"{other}:{first}", f"{first} {other}"):
                 result = hz("run", "--", "printenv", "LD_PRELOAD", LD_PRELOAD=preload, LD_LIBRARY_PATH=str(BUILD))

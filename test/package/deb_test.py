@@ -6,9 +6,11 @@ import json
 import re
 import subprocess
 import sys
+import time
 import unittest
+from pathlib import Path
 
-from packages import LINES, PYTHON, ROOT, SKIPPED, VERSION, PackageTest, command, need
+from packages import LINES, PYTHON, ROOT, SKIPPED, VERSION, PackageTest, command, environment, need
 
 NAMES = ["hakozuna-tools", "libhakozuna-dev", "libhakozuna0", "libhakozuna0-dbgsym"]
 
@@ -117,6 +119,33 @@ class Deb(PackageTest):
             self.assertIn(f"line {line} works: {library}\n", told)
             self.assertIn(f"{library} (line {line})", command(self.hz, "doctor", "--line", line, "--", "sleep"))
 
+    def test_hz_looks_into_a_process(self):
+        with subprocess.Popen([self.hz, "run", "sleep", "60"], env=environment()) as sleeper:
+            try:
+                deadline = time.monotonic() + 20
+                while Path(f"/proc/{sleeper.pid}/comm").read_text(encoding="utf-8") != "sleep\n":
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.01)
+                self.assertIn(f"line {LINES[0]}", command(self.hz, "stat", sleeper.pid))
+            finally:
+                sleeper.kill()
+
+    def test_hz_measures_a_program(self):
+        """What it needs of Debian beside python3 it names."""
+        there = (
+            subprocess.run(["python3", "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        )
+        program = [PYTHON, "-c", "kept = [bytes(1000) for _ in range(20000)]"]
+        out = self.scratch / "python.hzprofile"
+        for words, told in (
+            (["run", "--measure", "--pairs", "1"], "calls the malloc of"),
+            (["tune", "--pairs", "1", "--out", out], f"profile of {PYTHON.name}, {out}"),
+        ):
+            if words[0] == "tune" and LINES[0] == "hz7":
+                continue  # it learns nothing
+            said = command(self.hz, *words, "--", *program, expect=0 if there else 125, PYTHONMALLOC="malloc")
+            self.assertIn(told if there else "needs numpy for python3", said)
+
     def test_hz_says_what_is_not_there(self):
         away = self.libraries / f"libhakozuna-{LINES[-1]}.so.0"
         away.rename(self.scratch / "away")
@@ -130,8 +159,6 @@ class Deb(PackageTest):
     def test_hz_says_what_needs_the_source_tree(self):
         for words in (
             ["run"],
-            ["run", "--measure", "true"],
-            ["tune", "true"],
             ["test"],
             ["endure"],
             ["coverage"],

@@ -22,6 +22,7 @@ SKIPPED = 77
 # Whatever a package is made of.
 PARTS = (
     *("hz", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "cmake", "package", "src", "include", "doc"),
+    *("lab/hakozuna_lab", "observe"),
     "test/package/consumer.cpp",
     *("debian", "pyproject.toml", "Cargo.toml", "Cargo.lock", "conanfile.py", "Containerfile"),
 )

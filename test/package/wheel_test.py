@@ -111,6 +111,7 @@ class Wheel(PackageTest):
     def test_the_launcher_is_all_there(self):
         self.assertIn(f"line {LINES[0]} works: ", command(self.bin / "hakozuna", "doctor"))
         self.assertIn("needs the source tree", command(self.bin / "hakozuna", "test", expect=125))
+        self.assertIn("usage: hz stat", command(self.bin / "hakozuna", "stat", "--help"))
 
     def test_typed(self):
         user = self.scratch / "user.py"
