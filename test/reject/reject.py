@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a box or a line twice: as it is, which must fail for the reason that is expected of it, and with
--DHZ_COMPLETE, which must work. Called by CTest: reject.py FILE.cpp compiler flags...
+"""Compiles a box or a line as it is, which must fail for the reason that is expected of it, and with -DHZ_COMPLETE,
+which must work. Called by CTest: reject.py FILE.cpp compiler flags...
 
 <role>_without_<function>.cpp   the compiler names the function
 line_<what is wrong>.cpp        the compiler says what the file says after "// says: "
+
+reject.py --complete FOLDER compiler flags... compiles all lines of a folder with -DHZ_COMPLETE, at once: each brings the
+whole heap.
 """
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 
@@ -29,13 +33,28 @@ def expected(source):
     return rf"\b[A-Z]::{function}\b|[A-Z]::Global::{function}\b", function
 
 
+def complete_lines(folder, command):
+    """Each has the name Line, and a file of its own."""
+    text = "#define HZ_COMPLETE\n"
+    for source in sorted(folder.resolve().glob("line_*.cpp")):
+        text += f'#define Line {source.stem}\n#include "{source}"\n#undef Line\n'
+    with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as all_lines:
+        all_lines.write(text)
+        all_lines.flush()
+        accepted, said = compile_([*command, all_lines.name])
+    return None if accepted else f"what is complete does not compile, so the others mean nothing:\n{said}"
+
+
 def main():
+    if sys.argv[1] == "--complete":
+        sys.exit(complete_lines(Path(sys.argv[2]), sys.argv[3:]))
     source, command = Path(sys.argv[1]), sys.argv[2:] + [sys.argv[1]]
     pattern, words = expected(source)
 
-    accepted, text = compile_(command + ["-DHZ_COMPLETE"])
-    if not accepted:
-        sys.exit(f"what is complete does not compile, so the other half means nothing:\n{text}")
+    if not source.name.startswith("line_"):
+        accepted, text = compile_(command + ["-DHZ_COMPLETE"])
+        if not accepted:
+            sys.exit(f"what is complete does not compile, so the other half means nothing:\n{text}")
 
     accepted, text = compile_(command)
     if accepted:
