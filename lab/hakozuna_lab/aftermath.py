@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from hakozuna_lab import LabError, plots
+from hakozuna_lab import LabError, pages, plots
 from hakozuna_lab.palette import light, styles
 from hakozuna_lab.rows import counting_runs
 from hakozuna_lab.store import Results
@@ -69,24 +69,18 @@ def markdown(results: Results) -> list[str]:
 
 
 def read(page: Path, heading: str = HEADING) -> Series:
-    """The first such table of a page; empty when there is none. A dash is nothing."""
-    names: list[str] = []
-    series: Series = {}
-    for line in page.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] == heading:
-            names = cells[1:]
-            series = {name: [] for name in names}
-        elif names and not line.startswith("|"):
-            break
-        elif names and set(line) - set("|- "):
-            try:
-                at, *values = [None if cell == "-" else float(cell) for cell in cells]
-            except ValueError as error:
-                raise LabError(f"{page}: '{line}' is no row of numbers") from error
-            for name, value in zip(names, values, strict=True):
-                if at is not None and value is not None:
-                    series[name].append((at, value))
+    """The first such table of a page; empty when there is none. A dash is nothing, and so is an empty cell."""
+    table = next((table for table in pages.tables(page) if table[0][0] == heading), [[heading]])
+    names = table[0][1:]
+    series: Series = {name: [] for name in names}
+    for row in table[1:]:
+        try:
+            at, *values = [None if cell in ("-", "") else float(cell) for cell in row]
+        except ValueError as error:
+            raise LabError(f"{page}: {row} is no row of numbers") from error
+        for name, value in zip(names, values, strict=True):
+            if at is not None and value is not None:
+                series[name].append((at, value))
     return series
 
 

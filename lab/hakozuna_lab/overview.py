@@ -4,7 +4,6 @@ of each allocator beside the C library's, by medians; where it has tables of mem
 They are made of the rows that the page links, or of tables that stand in it, so a picture shows what was committed and
 nothing else. README shows some; test/lab/overview_test.py holds them to their pages. Takes a second."""
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from hakozuna_lab import LabError, UsageError, aftermath, plots
+from hakozuna_lab import LabError, UsageError, aftermath, pages, plots
 from hakozuna_lab.palette import Style, light, styles
 
 ALL = "glibc"  # what all others are compared with
 HEADINGS = ("cell", "allocator", "ops/s: median (p25..p75)", "peak MiB")
+DATA = ("cell", "allocator", "ops_per_s", "peak_mib")  # of tables.write_data
 SCALES = {"k": 1e3, "M": 1e6}
 TICKS = (0.25, 0.33, 0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 3)
 WIDTH, ROW = 8.6, 0.3  # inches
@@ -42,41 +42,26 @@ def operations(text: str) -> float:
     return float(found[1]) * SCALES.get(found[2], 1)
 
 
-def linked(page: Path) -> Programs:
-    """The rows of the first file of data that the page links (tables.write_data)."""
-    link = re.search(r"\]\((rows/[\w.-]+\.csv)\)", page.read_text(encoding="utf-8"))
+def measured(table: pages.Table) -> Programs:
+    """Nothing if it is no table of programs. A run that failed has no speed."""
+    head, *rows = table
     programs: Programs = {}
-    if link:
-        with (page.parent / link[1]).open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if row["ops_per_s"]:
-                    measured = Measured(float(row["ops_per_s"]), float(row["peak_mib"]))
-                    programs.setdefault(row["cell"], {})[row["allocator"].partition("+")[0]] = measured
-    return programs
-
-
-def in_page(page: Path) -> Programs:
-    """The rows of the first table that has what is needed; nothing when there is none."""
-    wanted: list[int] = []
-    programs: Programs = {}
-    for line in page.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not line.startswith("|"):
-            if programs:
-                break
-            wanted = []
-        elif all(heading in cells for heading in HEADINGS):
-            wanted = [cells.index(heading) for heading in HEADINGS]
-        elif wanted and set(line) - set("|- "):
-            cell, allocator, speed, peak = (cells[column] for column in wanted)
-            programs.setdefault(cell, {})[allocator] = Measured(operations(speed), float(peak))
+    for headings, reader in ((DATA, float), (HEADINGS, operations)):
+        if all(heading in head for heading in headings):
+            columns = [head.index(heading) for heading in headings]
+            for cell, allocator, speed, peak in ([row[column] for column in columns] for row in rows):
+                if speed:
+                    one = Measured(reader(speed), float(peak))
+                    programs.setdefault(cell, {})[allocator.partition("+")[0]] = one
+            return programs
     return programs
 
 
 def read(page: Path) -> Programs:
-    programs = linked(page) or in_page(page)
-    for name, measured in programs.items():
-        if ALL not in measured:
+    """The first table of programs; nothing when there is none."""
+    programs = next(filter(None, map(measured, pages.tables(page))), {})
+    for name, found in programs.items():
+        if ALL not in found:
             raise LabError(f"{page}: {name} has no row of {ALL}")
     return programs
 

@@ -6,6 +6,7 @@
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
 #   header   every source file begins with its SPDX line and a comment that says what it is for
 #   walk     the page that walks through a heap names every function and type of it
+#   length   README, pages of results, pictures, rows and all pages together stay short enough to be read
 import re
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#",
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
 # Folders of src/ that a page walks through, and what these define.
 WALKS = {"heap/one_lock": "doc/line/hz7.md"}
+README_LINES, RESULT_LINES, DOC_LINES = 150, 60, 9000  # results: a page of them; doc: all of its pages together
+PICTURE_BYTES, ROW_BYTES = 60_000, 2_000_000  # rows: all files together
 DEFINITION = re.compile(r"^  (?!return|if|for|while|switch|else)(?:[\w:<>&*\[\]]+ )+[*&]?(\w+)\([^;]*$"
                         r"|^ *(?:struct|class|enum class) (\w+)\b(?!;)", re.MULTILINE)
 CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?:n?def)?\b")
@@ -104,6 +107,22 @@ def walk_faults(root):
                     yield f"{page}: does not name {name} of {path.relative_to(root)}"
 
 
+def document_faults(root):
+    """What is too long to be read, or too large to be loaded with a page."""
+    def lines(path):
+        return len(path.read_text(encoding="utf-8").splitlines())
+
+    results = root / "doc" / "results"
+    sizes = [("README.md", lines(root / "README.md"), README_LINES, "lines")] if (root / "README.md").is_file() else []
+    sizes += [(path.relative_to(root), lines(path), RESULT_LINES, "lines") for path in sorted(results.glob("*.md"))]
+    sizes += [(path.relative_to(root), path.stat().st_size, PICTURE_BYTES, "bytes")
+              for path in sorted((root / "doc").rglob("*.svg"))]
+    rows = sum(path.stat().st_size for path in (results / "rows").glob("*"))
+    sizes.append(("doc/results/rows", rows, ROW_BYTES, "bytes"))
+    sizes.append(("doc", sum(lines(path) for path in (root / "doc").rglob("*.md")), DOC_LINES, "lines"))
+    yield from (f"{name}: {size} {unit}, not {most} at most" for name, size, most, unit in sizes if size > most)
+
+
 def faults(root):
     src = root / "src"
     files = sorted(str(path.relative_to(src)) for path in src.rglob("*") if path.is_file())
@@ -114,6 +133,7 @@ def faults(root):
         yield from file_faults(src, name)
     yield from header_faults(root)
     yield from walk_faults(root)
+    yield from document_faults(root)
 
 
 def main():

@@ -68,6 +68,16 @@ class Arrows(unittest.TestCase):
         self.write("doc/line/hz7.md", "`Heap` and what it can take.\n")
         self.expect_only("doc/line/hz7.md", "does not name take of src/heap/one_lock/heap.hpp")
 
+    def test_documents_that_are_too_long(self):
+        for name, text, size in (
+            ("README.md", "a\n" * 151, "151 lines, not 150"),
+            ("doc/results/a.md", "a\n" * 61, "61 lines, not 60"),
+            ("doc/a.svg", "a" * 60_001, "60001 bytes, not 60000"),
+        ):
+            self.write(name, text)
+            self.assertEqual([f"{name}: {size} at most"], list(arrows.faults(self.root)))
+            self.write(name, "")
+
     def test_box_of_another_role(self):
         self.plant("box/front/bins.hpp", '#include "box/route/contract.hpp"\n')
         self.expect_only("box/front/bins.hpp:4", "a box knows")
