@@ -248,7 +248,7 @@ int main(int argc, char** argv) {
   const size_t bound = static_cast<size_t>(std::atoi(argv[7])) * 1024 + live / 10 * 11;
   hz_test::Within(2, [&] { return left() <= bound; });
   if (std::string_view(argv[8]) == "works") {
-    hz_test::Within(6, [&] {
+    hz_test::Within(12, [&] {
       WorkALittle();
       return left() <= bound;
     });
