@@ -126,7 +126,7 @@ struct Load {
 
 Load loads[kWorkers];
 pthread_t threads[kWorkers];
-pthread_barrier_t go, done;
+pthread_barrier_t go, made, done;
 std::atomic<bool> stop{false};
 unsigned bursts = 1;
 
@@ -134,12 +134,14 @@ void* Sleep(void*) {
   for (;;) pause();
 }
 void* End(void*) { return nullptr; }
-// A burst a turn of the barriers; then parked, or gone.
+// A burst a turn of the barriers; then parked, or gone. All hold their blocks at once: else, on a fast
+// machine, one thread's part follows the other's, and the peak is that of one.
 template <bool kParks>
 void* Work(void* mine) {
   for (unsigned i = 0; i < bursts; ++i) {
     pthread_barrier_wait(&go);
     static_cast<Load*>(mine)->Make();
+    pthread_barrier_wait(&made);
     static_cast<Load*>(mine)->Free();
     pthread_barrier_wait(&done);
   }
@@ -215,6 +217,7 @@ int main(int argc, char** argv) {
   const unsigned crew = workers ? kWorkers : 1;
   for (unsigned i = 0; i < crew; ++i) loads[i].Open(volume / crew, BlockSize(argv[3]), i);
   pthread_barrier_init(&go, nullptr, kWorkers + 1);
+  pthread_barrier_init(&made, nullptr, kWorkers);
   pthread_barrier_init(&done, nullptr, kWorkers + 1);
   if (kind == "helper") Start(1, &Sleep);
   if (kind == "joined") {
@@ -248,7 +251,7 @@ int main(int argc, char** argv) {
   const size_t bound = static_cast<size_t>(std::atoi(argv[7])) * 1024 + live / 10 * 11;
   hz_test::Within(2, [&] { return left() <= bound; });
   if (std::string_view(argv[8]) == "works") {
-    hz_test::Within(12, [&] {
+    hz_test::Within(6, [&] {
       WorkALittle();
       return left() <= bound;
     });
