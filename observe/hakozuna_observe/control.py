@@ -41,7 +41,7 @@ class Key:
 def _number_there(process: Process) -> int:
     """The process's own number, in its innermost namespace."""
     for row in process.text("status").splitlines():
-        if row.startswith("NSpid:"):
+        if row.startswith("NStgid:"):
             return int(row.split()[-1])
     return process.pid
 

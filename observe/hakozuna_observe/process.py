@@ -157,15 +157,11 @@ class Process:
 
     def _living_thread(self) -> int:
         """The first thread, or if that one has ended another one."""
-        for thread in (self.pid, *self._other_threads()):
+        for thread in (self.pid, *sorted(self.thread_numbers())):
             with contextlib.suppress(OSError, IndexError):
                 if _fields_of_stat(self._whole / "task" / str(thread))[0] not in "ZX":
                     return thread
         return self.pid
-
-    def _other_threads(self) -> Iterator[int]:
-        with contextlib.suppress(OSError):
-            yield from sorted(int(entry.name) for entry in (self._whole / "task").iterdir())
 
     def is_the_same(self) -> bool:
         """Whether the number is still that process's."""
@@ -291,7 +287,7 @@ class Process:
     def thread_numbers(self) -> list[int]:
         """Of all threads; empty if it has ended."""
         try:
-            return [int(entry.name) for entry in (self.root / "task").iterdir()]
+            return [int(entry.name) for entry in (self._whole / "task").iterdir()]
         except OSError:
             return []
 

@@ -216,6 +216,7 @@ def test_the_program_that_takes_its_place_is_another(hold: Holders) -> None:
 @pytest.mark.parametrize("line", [one for one in LINES if one in ("hakozuna", "hz7")])
 def test_it_does_not_keep_a_process_alive(line: str, hold: Holders) -> None:
     held = hold(line, "left", **PERMITTED)
+    assert until(lambda: "\nState:\tZ" in Path(f"/proc/{held.pid}/status").read_text(encoding="utf-8"))
     assert control.ask(held.pid, "get retain") != ""
     held.end()  # within a minute, and with 0
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hakozuna_observe import picture, text
+from hakozuna_observe.process import Process
 from holders import LINES, QUICK, Held, Holders, as_other_user, hz, library
 
 pytest_plugins = ("holders",)
@@ -103,6 +104,7 @@ def test_a_process_whose_first_thread_has_ended(hold: Holders) -> None:
     (one,) = picture.look(held.pid)
     assert one.line == "hakozuna"
     assert one.resident > 0
+    assert held.pid in Process(held.pid).thread_numbers()
     doctor = hz("doctor", str(held.pid))
     assert doctor.returncode == 0, doctor.stdout
     assert "yes, line hakozuna" in doctor.stdout
