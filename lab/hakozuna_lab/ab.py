@@ -11,7 +11,7 @@ from pathlib import Path
 from hakozuna_lab import LabError, UsageError, catalogue
 from hakozuna_lab.catalogue import Catalogue
 from hakozuna_lab.comparison import LOOKS, Comparison, compare, is_clear
-from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender
+from hakozuna_lab.contender import Contender, find_line, line_names, parse_contender, parse_setting
 from hakozuna_lab.decision import record
 from hakozuna_lab.inventory import begin
 from hakozuna_lab.machine import load, prepare
@@ -47,12 +47,7 @@ def side(word: str) -> Contender:
 
 def with_set(base: Contender, settings: Iterable[str]) -> Contender:
     """The same library with HZ_KEY set: its name says so."""
-    env = dict(base.env)
-    for text in settings:
-        key, given, value = text.partition("=")
-        if not key or not given:
-            raise UsageError(f"--set {text}: expected key=value, with a key of the table in doc/knobs.md")
-        env[f"HZ_{key.upper()}"] = value
+    env = {**base.env, **dict(parse_setting(text) for text in settings)}
     return Contender("+".join([base.name, *settings]), base.library, env, base.version)
 
 
@@ -63,7 +58,7 @@ def sides(request: Request) -> tuple[Contender, Contender, list[str]]:
         base = side(words.pop(0) if words and is_side(words[0]) else line_names()[0])
         return base, with_set(base, request.settings), words
     if len(words) < 2:
-        raise UsageError("hz ab needs two lines (or NAME=LIBRARY), or --set key=value")
+        raise UsageError("it needs two lines (or NAME=LIBRARY), or --set key=value")
     a, b = side(words[0]), side(words[1])
     if a.name == b.name:
         raise UsageError(f"both sides have the name {a.name}")

@@ -29,6 +29,7 @@ from typing import NoReturn
 
 from hakozuna_lab import coverage as reach
 from hakozuna_lab import matrix
+from hakozuna_lab.arguments import Parser, duration, misuse, number, writable
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.suites import SUITES
 
@@ -38,7 +39,6 @@ CORES = len(os.sched_getaffinity(0))
 SLOWEST = 10
 WORDS = 12  # lines of a failed test that the summary repeats
 LONG_ENOUGH = 600  # seconds of a whole run whose parts are compared
-MOST_HOURS = 1000
 
 
 def lines() -> list[str]:
@@ -630,48 +630,43 @@ def suites(line: str, markdown: str, names: Sequence[str]) -> int:
     """What a suite is run with is installed where that is possible; the table says what is not to be had."""
     from hakozuna_lab.suites import run as command
 
+    if wrong := [name for name in names if name.partition(":")[0] not in SUITES]:
+        misuse("suites", f"there is no suite '{wrong[0]}'; the suites are: {' '.join(SUITES)}")
+
     launcher("install", "program_table")
     if not names:
         launcher("install-if-possible", "suites")
     return command.main(line, Path(launcher("library", line)), BUILDS, markdown, names)
 
 
-class Parser(argparse.ArgumentParser):
-    """Ends as every error of `hz` does."""
+class ForCtest(argparse.Action):
+    """An option of ctest, handed on as it was given."""
 
-    def error(self, message: str) -> NoReturn:
-        print(f"hz: {self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
-        sys.exit(2)
-
-
-def positive(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9]*", text):
-        raise argparse.ArgumentTypeError(f"{text} is no number of runs")
-    return int(text)
+    def __call__(
+        self, _: argparse.ArgumentParser, given: argparse.Namespace, value: object, option: str | None = None
+    ) -> None:
+        given.ctest = [*given.ctest, option, *([] if self.nargs == 0 else [value])]
 
 
-def duration(text: str) -> float:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = 0
-    if not 0 < hours <= MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"{text} is no number of hours, above 0 and up to {MOST_HOURS}")
-    return hours
+def add_ctest(command: argparse.ArgumentParser) -> None:
+    chosen = command.add_argument_group("options of ctest", "which tests, and how; those that are chosen run in full")
+    for name in ("-R", "-E", "-L", "-LE", "-I", "--repeat", "--timeout"):
+        chosen.add_argument(name, dest="ctest", action=ForCtest, default=[], metavar="VALUE")
+    for name in ("-V", "-VV", "--rerun-failed", "--stop-on-failure"):
+        chosen.add_argument(name, dest="ctest", action=ForCtest, default=[], nargs=0)
 
 
 def parser() -> Parser:
-    top = Parser(prog="hz", allow_abbrev=False)
+    top = Parser(prog="hz")
     commands = top.add_subparsers(dest="command", required=True)
     tests = commands.add_parser(
         "test",
         prog="hz test",
-        allow_abbrev=False,
-        usage="hz test [--all [--everything] [--turn N]] [CTEST ARGS...] | hz test --list",
+        usage="hz test [--all [--everything] [--turn N]] [OPTIONS OF CTEST...] | hz test --list",
         description="Builds and runs the tests, and says where the time went. Without --all: of the release preset what"
         " finds most in a few minutes. test/matrix.toml says what is run where.",
-        epilog="Arguments that are not named here go to ctest: `hz test -L death`, `hz test -R LineContract`. Tests"
-        " that they choose run in full length. HZ_TEST_ALONE=1 gives every case of a suite a process of its own.",
+        epilog="Examples: `hz test -L death`, `hz test -R LineContract`. HZ_TEST_ALONE=1 gives every case of a suite a"
+        " process of its own.",
     )
     tests.add_argument("--all", action="store_true", help="every preset, sanitizers, clang-format, clang-tidy")
     tests.add_argument("--everything", action="store_true", help="with --all: also what is run by turn")
@@ -679,33 +674,34 @@ def parser() -> Parser:
         "--turn", type=int, choices=range(1, matrix.TURNS + 1), help="with --all, in the place of the commit's"
     )
     tests.add_argument("--list", action="store_true", help="what this commit's runs have, and what each kind cost last")
+    add_ctest(tests)
     names = lines()
     covered = commands.add_parser(
         "coverage",
         prog="hz coverage",
-        allow_abbrev=False,
-        usage="hz coverage [--line NAME]... [--branches] [CTEST ARGS...]",
+        usage="hz coverage [--line NAME]... [--branches] [OPTIONS OF CTEST...]",
         description="Which lines and branches of src/ the tests reach: a table by file and by folder, and the lines"
         " that none does, by function; those that doc/coverage.md names stand apart. Needs clang and llvm.",
-        epilog="Arguments that are not named here go to ctest: `hz coverage -L unit` says what these reach.",
+        epilog="Example: `hz coverage -L unit` says what these reach.",
     )
     covered.add_argument("--line", choices=names, action="append", default=[], metavar="NAME", help="build these (all)")
     covered.add_argument("--branches", action="store_true", help="also branches that always went the same way")
+    add_ctest(covered)
     table = commands.add_parser(
         "programs",
         prog="hz programs",
-        allow_abbrev=False,
         usage="hz programs [--line NAME] [--pairs N] [--markdown FILE] [PROGRAM...]",
         description="Real programs with and without us: same result? time and peak memory.",
     )
     table.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
-    table.add_argument("--pairs", type=positive, default=1, metavar="N", help="runs with us and without us each (1)")
-    table.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
-    table.add_argument("program", nargs="*", metavar="PROGRAM", help="as in test/preload (all that may be had)")
+    table.add_argument(
+        "--pairs", type=number(1, 9999), default=1, metavar="N", help="runs with us and without us each (1)"
+    )
+    table.add_argument("--markdown", type=writable, metavar="FILE", help="writes the table there, too")
+    table.add_words("program", metavar="PROGRAM", help="as in test/preload (all that may be had)")
     others = commands.add_parser(
         "suites",
         prog="hz suites",
-        allow_abbrev=False,
         usage="hz suites [--line NAME] [--markdown FILE] [SUITE[:PART,...]...]",
         description="Other people's test suites with and without us: what passes, fails and is skipped, and which tests"
         " differ. Their sources are fetched into build/cache. Minutes to hours.",
@@ -713,12 +709,11 @@ def parser() -> Parser:
         " SQLite, a program of glibc, jemalloc and mimalloc, a package of Go.",
     )
     others.add_argument("--line", choices=names, default=names[0] if names else "", metavar="NAME", help="our line")
-    others.add_argument("--markdown", default="", metavar="FILE", help="writes the table there, too")
-    others.add_argument("suite", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)} (all that may be had)")
+    others.add_argument("--markdown", type=writable, metavar="FILE", help="writes the table there, too")
+    others.add_words("suite", metavar="SUITE", help=f"of {', '.join(SUITES)} (all that may be had)")
     endures = commands.add_parser(
         "endure",
         prog="hz endure",
-        allow_abbrev=False,
         usage="hz endure [--hours N [--line NAME] [--out DIR] [SERVICE...]]",
         description="The long runs, an hour and more: long stress tests, CPython's whole regression suite, stress-ng;"
         " and the packages with all lines. With --hours: services under load for so long, trouble thrown at them, and"
@@ -730,40 +725,47 @@ def parser() -> Parser:
     endures.add_argument("--hours", type=duration, metavar="N", help="for how long; 0.05 for a trial")
     endures.add_argument("--line", choices=names, metavar="NAME", help="our line (the default line)")
     endures.add_argument("--out", metavar="DIR", help="folder for the page and the pictures (build/endure)")
-    endures.add_argument("service", nargs="*", metavar="SERVICE", help="which of them (all but leak)")
+    endures.add_words("service", metavar="SERVICE", help="which of them (all but leak)")
     return top
 
 
 def main() -> int:
-    options, rest = parser().parse_known_args()
-    if rest and options.command not in ("test", "coverage"):
-        print(f"hz: hz {options.command}: unknown option {rest[0]}; see hz {options.command} --help", file=sys.stderr)
-        return 2
+    options = parser().parse_args()
     if options.command == "programs":
-        return programs(options.line, options.pairs, options.markdown, options.program)
+        return programs(options.line, options.pairs, str(options.markdown or ""), options.program)
     if options.command == "suites":
-        return suites(options.line, options.markdown, options.suite)
+        return suites(options.line, str(options.markdown or ""), options.suite)
     if options.command == "endure":
+        from hakozuna_lab.endurance.services import SERVICES
+
         given = options.line or options.out or options.service
+        if wrong := [name for name in options.service if name not in SERVICES]:
+            misuse("endure", f"there is no service '{wrong[0]}'; the services are: {' '.join(SERVICES)}")
         if options.hours:
             line, out = options.line or next(iter(lines()), ""), options.out or str(BUILDS / "endure")
             endure_for(options.hours, line, str(Path(out).absolute()), options.service)
         if given:
-            print("hz: hz endure: --line, --out and services need --hours; see hz endure --help", file=sys.stderr)
-            return 2
+            misuse("endure", "--line, --out and services need --hours")
     os.environ.pop("HZ_BUILD_DIR", None)
-    BUILDS.mkdir(exist_ok=True)
+    if options.command == "test" and (options.everything or options.turn) and not options.all:
+        misuse("test", "--everything and --turn need --all")
+    if options.command == "test" and options.list and options.ctest:
+        misuse("test", "--list takes no option of ctest")
+    try:
+        BUILDS.mkdir(exist_ok=True)
+        if options.command != "test" or not options.list:
+            (BUILDS / ".release.lock").touch()
+    except OSError as error:
+        print(f"hz: error: {BUILDS} cannot be written to: {error.strerror}", file=sys.stderr)
+        return 125
     if options.command == "coverage":
-        return coverage(options.line, options.branches, rest)
+        return coverage(options.line, options.branches, options.ctest)
     if options.command == "endure":
         return endure()
-    if (options.everything or options.turn) and not options.all:
-        print("hz: hz test: --everything and --turn need --all; see hz test --help", file=sys.stderr)
-        return 2
     run = matrix.this_run(options.everything)
     run = replace(run, turn=options.turn or run.turn)
     if not options.list:
-        return test(options.all, run, rest)
+        return test(options.all, run, options.ctest)
     try:
         list_tests(run)
         sys.stdout.flush()

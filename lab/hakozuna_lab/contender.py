@@ -3,13 +3,14 @@
 be measured."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hakozuna_lab import LabError, UsageError
-from hakozuna_lab.paths import BUILD
+from hakozuna_lab.paths import BUILD, ROOT
 
 # Settings of the caller's shell that would change one contender behind the table's back.
 TUNING_PREFIXES = (
@@ -79,6 +80,16 @@ def find_line(name: str) -> Contender:
     if not library.is_file():
         raise LabError(f"{library} is not built")
     return Contender(name, library)
+
+
+def parse_setting(text: str) -> tuple[str, str]:
+    """Returns the variable and the value of key=value. Errors: UsageError if doc/knobs.md has no such key."""
+    key, given, value = text.partition("=")
+    known = re.findall(r"^\| `(HZ_[A-Z_]+)` \|", (ROOT / "doc/knobs.md").read_text(encoding="utf-8"), re.MULTILINE)
+    if not given or f"HZ_{key.upper()}" not in known:
+        keys = " ".join(name.removeprefix("HZ_").lower() for name in known)
+        raise UsageError(f"--set {text}: expected key=value, with a key of doc/knobs.md: {keys}")
+    return f"HZ_{key.upper()}", value
 
 
 def with_settings(contenders: Iterable[Contender], settings: Iterable[str]) -> list[Contender]:

@@ -3,8 +3,10 @@
 is a contender of its own; keys and meanings are the documentation's. doc/peers.md says what could not be had."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from hakozuna_lab import UsageError
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -124,3 +126,26 @@ HARDENED: Sequence[Peer] = (
     ),
     Peer("snmalloc-check", "snmalloc", Crate("snmalloc-sys")),
 )
+
+
+def named(name: str) -> Peer:
+    """Errors: UsageError if there is none."""
+    listed = (*PEERS, *HARDENED)
+    for peer in listed:
+        if peer.name == name:
+            return peer
+    raise UsageError(f"there is no peer '{name}'; the peers are: {' '.join(peer.name for peer in listed)}")
+
+
+def check_setting(peer: Peer, setting: str) -> None:
+    """Errors: UsageError if the peer has no such setting."""
+    if setting and setting not in peer.settings:
+        raise UsageError(f"{peer.name} has no setting '{setting}'; it has: {' '.join(peer.settings) or 'none'}")
+
+
+def check_names(names: Iterable[str], groups: bool = True) -> None:
+    """Errors: UsageError if one is neither a peer, with a setting or without, nor the name of a group."""
+    for name in names:
+        if not groups or name not in ("all", "default", "newest", "newest+", "hardened"):
+            base, plus, setting = name.partition("+")
+            check_setting(named(base if groups else name), setting if plus else "")

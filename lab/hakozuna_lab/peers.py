@@ -15,9 +15,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from hakozuna_lab import LabError, UsageError, peer_build
+from hakozuna_lab import LabError, peer_build
 from hakozuna_lab.contender import Contender
-from hakozuna_lab.peer_list import HARDENED, PEERS, Crate, Package, Peer
+from hakozuna_lab.peer_list import HARDENED, PEERS, Crate, Package, Peer, check_setting, named
 from hakozuna_lab.peer_probe import probe
 
 
@@ -86,8 +86,7 @@ def contenders(found: Found, settings: Iterable[str] = ("",)) -> list[Contender]
         raise LabError(f"{found.peer.name}: {found.lacks}")
     peer, made = found.peer, []
     for setting in settings:
-        if setting and setting not in peer.settings:
-            raise UsageError(f"{peer.name} has no setting '{setting}'; it has: {' '.join(peer.settings) or 'none'}")
+        check_setting(peer, setting)
         name, env = (f"{peer.name}+{setting}", peer.settings[setting]) if setting else (peer.name, {})
         made.append(Contender(name, found.library, {**peer.env, **env}, found.version))
     return made
@@ -95,14 +94,6 @@ def contenders(found: Found, settings: Iterable[str] = ("",)) -> list[Contender]
 
 def every_setting(found: Found) -> list[Contender]:
     return contenders(found, ["", *found.peer.settings])
-
-
-def named(name: str) -> Peer:
-    listed = (*PEERS, *HARDENED)
-    for peer in listed:
-        if peer.name == name:
-            return peer
-    raise UsageError(f"there is no peer '{name}'; the peers are: {' '.join(peer.name for peer in listed)}")
 
 
 def usable(listed: Iterable[Peer] = ()) -> list[Found]:

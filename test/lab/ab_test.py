@@ -9,7 +9,7 @@ import fakes
 import numpy as np
 import pytest
 from hakozuna_lab import LabError, ab, stats
-from hakozuna_lab.cli import app
+from hakozuna_lab.cli import run
 from hakozuna_lab.comparison import CONFIDENCE, LOOKS, Comparison, compare, is_clear
 from hakozuna_lab.contender import Contender, find_line
 from hakozuna_lab.decision import decide
@@ -109,7 +109,7 @@ def test_whole(tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     out = tree / "x.jsonl"
     monkeypatch.setattr(ab, "LOOKS", (2, 4))
     arguments = ["ab", "--set", "retain=200", "main_r90", "--threads", "2", "--out", str(out)]
-    app(arguments, standalone_mode=False)
+    run(arguments)
     results = load(out)
     assert {run.record["retain"] for run in results.runs if run.contender != "mine"} == {"200"}
     # Level at once, so two pairs in each cell; the guard lane came unasked.
@@ -139,6 +139,6 @@ def test_a_side_that_loses_early_is_run_on(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Runner, "run", measure)
     monkeypatch.setattr(ab, "LOOKS", (8,))
     mine = Contender("mine", None)
-    results = Results(tmp_path / "x.jsonl", fakes.header(["mine+x=1", "mine"], [CELL]))
-    ab.measure(results, [mine, ab.with_set(mine, ["x=1"])], Runner({}, {}, tmp_path))
-    assert made.count("mine") == made.count("mine+x=1") == 8
+    results = Results(tmp_path / "x.jsonl", fakes.header(["mine+retain=110", "mine"], [CELL]))
+    ab.measure(results, [mine, ab.with_set(mine, ["retain=110"])], Runner({}, {}, tmp_path))
+    assert made.count("mine") == made.count("mine+retain=110") == 8

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hakozuna_lab import LabError, bench
-from hakozuna_lab.cli import app
+from hakozuna_lab.cli import run
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.peer_list import PEERS
 from hakozuna_lab.peers import Found
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("tree", "quiet_machine")
 
 
 def hz_bench(*arguments: str) -> None:
-    app(["bench", *arguments], standalone_mode=False)
+    run(["bench", *arguments])
 
 
 def measure(out: Path, *arguments: str) -> None:
@@ -125,7 +125,6 @@ def test_interrupting_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_is_misspelled_is_an_error(tmp_path: Path) -> None:
     cases = [
-        (["--threads", "2,x"], "--threads 2,x"),
         (["--lines", "nobody"], "there is no line 'nobody'"),
         (["--env", "nobody=A=1"], "--env nobody=A=1"),
         (["--peer", "x=/no/such.so"], "expected NAME=LIBRARY"),
@@ -137,11 +136,11 @@ def test_what_is_misspelled_is_an_error(tmp_path: Path) -> None:
             measure(tmp_path / "x.jsonl", *arguments)
 
 
-def test_the_command_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["hakozuna_lab", "bench", "main_r50", "--env", "mine=A=b c"])
-    measure(tmp_path / "x.jsonl")
+def test_the_command_is_told(tmp_path: Path) -> None:
+    measure(tmp_path / "x.jsonl", "--env", "mine=A=b c")
     header = json.loads((tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert header["command"] == "hz bench main_r50 --env 'mine=A=b c'"
+    assert header["command"].startswith("hz bench main_r50 guard_r50 --threads 2 ")
+    assert header["command"].endswith(" --env 'mine=A=b c'")
 
 
 def test_peers_that_are_not_here_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,8 +264,10 @@ def test_what_a_lane_leaves_out_may_be_much(tmp_path: Path) -> None:
 
 
 def test_what_is_for_ctest_goes_to_ctest() -> None:
-    options, rest = checks.parser().parse_known_args(["test", "--all", "-L", "death", "-V"])
-    assert (options.all, rest) == (True, ["-L", "death", "-V"])
+    options = checks.parser().parse_args(["test", "--all", "-L", "death", "-V"])
+    assert (options.all, options.ctest) == (True, ["-L", "death", "-V"])
+    with pytest.raises(SystemExit):
+        checks.parser().parse_args(["test", "--nonsense"])
 
 
 def test_help_builds_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

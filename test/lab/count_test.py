@@ -113,7 +113,7 @@ def test_what_is_not_known_or_not_of_use_is_refused(monkeypatch: pytest.MonkeyPa
         count.choose(["emacs"])
     monkeypatch.setattr("sys.argv", ["hz", "bench"])
     with pytest.raises(LabError, match="no use for --runs"):
-        cli.app(["bench", "--count", "--runs", "3"], standalone_mode=False)
+        cli.run(["bench", "--count", "--runs", "3"])
 
 
 def test_those_that_are_not_here_are_left_out_and_told(

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hakozuna_lab import LabError, peer_build, peers
+from hakozuna_lab import LabError, peer_build, peer_list, peers
 from hakozuna_lab.contender import Contender
 from hakozuna_lab.paths import ROOT
 from hakozuna_lab.peer_list import CPUS, HARDENED, PEERS, Crate, Package, Peer
@@ -126,8 +126,9 @@ def test_names_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     hardened = (Peer("harder", "one", crate),)
     lacks = {"gone": "not installed"}
-    monkeypatch.setattr(peers, "PEERS", listed)
-    monkeypatch.setattr(peers, "HARDENED", hardened)
+    for module in (peers, peer_list):
+        monkeypatch.setattr(module, "PEERS", listed)
+        monkeypatch.setattr(module, "HARDENED", hardened)
     monkeypatch.setattr(peers, "find", lambda peer: Found(peer, Path("/x"), "1", "", lacks.get(peer.name, "")))
     names = {
         "default": ["glibc", "new", "old", "hard"],

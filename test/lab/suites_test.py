@@ -259,7 +259,6 @@ def test_a_suite_served_by_us_and_its_table(
     assert "made up  1        1 LOST" in capsys.readouterr().out
     assert run.main(LINE, LIBRARY, tmp_path, "", ["made up:sleep 0.2"]) == 0
     assert "these parts alone: sleep 0.2" in capsys.readouterr().out
-    assert run.main(LINE, LIBRARY, tmp_path, "", ["nonsense"]) == 2
 
 
 def test_a_library_that_is_not_ours(tmp_path: Path) -> None:

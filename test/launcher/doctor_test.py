@@ -268,7 +268,21 @@ class OfProgram(Doctor):
         self.expect(1, "was not found", args=["--", "no-such-program-anywhere"])
 
     def test_library_not_built(self):
-        self.expect(1, "not built", args=["--", "sleep"], HZ_BUILD_DIR=self.folder.name)
+        self.expect(1, "there is no", args=["--", "sleep"], HZ_BUILD_DIR=self.folder.name)
+
+    def test_library_that_a_preload_cannot_name(self):
+        with tempfile.TemporaryDirectory(prefix="a b") as odd:
+            (Path(odd) / library().name).symlink_to(library())
+            self.expect(1, "cannot name a path with a space", args=["--", "sleep"], HZ_BUILD_DIR=odd)
+
+    def test_script_without_its_program(self):
+        script = self.scratch / "script"
+        script.write_text("#!/no/such/program\n", encoding="utf-8")
+        script.chmod(0o755)
+        self.expect(1, "/no/such/program, which the script names, cannot be executed", args=["--", script])
+
+    def test_not_executable(self):
+        self.expect(1, "'/etc/passwd' cannot be executed", args=["--", "/etc/passwd"])
 
     def test_library_that_cannot_be_loaded(self):
         (self.scratch / library().name).write_bytes(library().read_bytes()[:4096])
@@ -276,6 +290,11 @@ class OfProgram(Doctor):
 
 
 class OfInstallation(Doctor):
+    def test_it_says_what_it_cannot_say(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([ROOT / "hz", "doctor"], env=environment(), stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 125)
+
     def test_in_order(self):
         words = [f"line {line} works: {library(line)}" for line in LINES]
         self.expect(0, "compiler", "kernel", "huge pages", "overcommit", "max_map_count", *words, args=[])

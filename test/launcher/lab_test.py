@@ -15,7 +15,7 @@ PYTHON = """#!/bin/sh
 case "$*" in
   -c*version_info*) exit {old} ;;
   -c*) exit 0 ;;
-  '- '*) exec {real} "$@" ;;
+  '- '* | *hakozuna_lab.arguments*) exec {real} "$@" ;;
   '-m venv '*) rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python" ;;
   *' pip '*) [ {pip} = 0 ] || echo no network >&2 ;;
 esac
@@ -35,6 +35,7 @@ class Lab(unittest.TestCase):
             path.mkdir(parents=True)
         for name in ("hz", "CMakeLists.txt", "lab/pyproject.toml"):
             shutil.copy(ROOT / name, self.root / name)
+        shutil.copytree(ROOT / "lab/hakozuna_lab", self.root / "lab/hakozuna_lab", ignore=shutil.ignore_patterns("__pycache__"))
         self.stand_in()
 
     def stand_in(self, old=0, pip=0):
@@ -66,10 +67,15 @@ class Lab(unittest.TestCase):
         _, calls = self.hz("lab", "-m", "x")
         self.assertEqual([call.split()[1] for call in calls], ["venv", "pip", "x"])
 
+    def test_help_and_what_is_wrong_need_no_packages(self):
+        for code, *words in ((0, "bench", "--help"), (2, "bench", "--nonsense"), (2, "peers", "--build", "nobody")):
+            result, calls = self.hz(*words)
+            self.assertEqual((result.returncode, calls), (code, []), result.stderr)
+
     def test_packages_of_the_tests_are_added_when_needed(self):
-        _, calls = self.hz("report", "--help")
+        _, calls = self.hz("report")
         self.assertEqual([call.split()[1] for call in calls], ["venv", "pip", "hakozuna_lab"])
-        self.assertTrue(any(line.startswith("typer==") for line in self.requirements()))
+        self.assertTrue(any(line.startswith("rich==") for line in self.requirements()))
         self.assertFalse(any(line.startswith("pytest==") for line in self.requirements()))
         _, calls = self.hz("lab", "-m", "x")
         self.assertEqual([call.split()[1] for call in calls], ["pip", "x"])

@@ -145,6 +145,7 @@ def main():
     print(plain_text(rows))
     if wanted.markdown:
         about = conditions(wanted.library, line, wanted.pairs, before)
+        Path(wanted.markdown).absolute().parent.mkdir(parents=True, exist_ok=True)
         Path(wanted.markdown).write_text(markdown(rows, about, line), encoding="utf-8")
     bad = [row.program for row in rows if row.result != "same"]
     if bad:
