@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import errno
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +17,7 @@ from pathlib import Path
 
 from hakozuna_observe import control, openmetrics, picture, stats_file, text
 from hakozuna_observe.layout import NOT_SERVED
-from hakozuna_observe.process import UnseenError, open_regular, printable
+from hakozuna_observe.process import MISUSE, UnseenError, open_regular, pid_of, printable, shortened
 from hakozuna_observe.profile import MEASURES
 
 _MOST_REPORT = 64 << 20  # bytes of a log
@@ -29,17 +32,24 @@ def _as_json(one: picture.Picture) -> str:
 
 def _of_file(path: Path, options: argparse.Namespace) -> str:
     if options.openmetrics:
-        raise UnseenError(f"{path} has sums alone, and no metrics of classes", 2)
+        raise UnseenError(f"{path} has sums alone, and no metrics of classes", MISUSE)
     one = stats_file.read(path)
     if options.json:
         return json.dumps({"hz": "stat"} | dataclasses.asdict(one), separators=(",", ":"))
     return text.render_file(one)
 
 
+def _of_named_file(path: Path, options: argparse.Namespace) -> str:
+    try:
+        return _of_file(path, options)
+    except UnseenError as why:
+        raise UnseenError(str(why), MISUSE) from None
+
+
 def _stat(options: argparse.Namespace) -> int:
     def once() -> str:
         if isinstance(options.pid, Path):
-            return _of_file(options.pid, options)
+            return _of_named_file(options.pid, options)
         try:
             pictures = picture.look(options.pid)
         except UnseenError:
@@ -71,7 +81,7 @@ def _watch(once: Callable[[], str], seconds: float, clear: bool) -> int:
     except UnseenError as why:
         if looks == 0 or why.code == NOT_SERVED:
             raise
-        print(printable(f"hz stat: {why}"), file=sys.stderr)
+        print(printable(f"hz: {why}"), file=sys.stderr)
         return 0
 
 
@@ -88,11 +98,19 @@ def _ctl(options: argparse.Namespace) -> int:
 
 
 def _wrong_words(options: argparse.Namespace) -> str:
-    """What does not go with the verb; empty if all is well."""
+    """What does not go together; empty if all is well."""
+    if options.run is _stat:
+        if options.all and (options.json or options.openmetrics):
+            return "--all goes with the table: the other forms have all classes and threads"
+        return "--dir goes with a PID" if options.dir is not None and isinstance(options.pid, Path) else ""
+    if options.run is not _ctl:
+        return ""
     given = sum(word is not None for word in (options.key, options.value))
     least, most = {"list": (0, 0), "get": (1, 1), "set": (1, 2)}[options.verb]
     if not least <= given <= most:
         return "get KEY, set KEY [VALUE], or list"
+    if options.key == "":
+        return "KEY is empty"
     if options.json and options.verb != "list":
         return "--json goes with list"
     return ""
@@ -110,7 +128,7 @@ def _explain(options: argparse.Namespace) -> int:
     words = " ".join(options.report)
     if words in ("", "-"):
         if sys.stdin.isatty():
-            print("hz explain: waits for a report on its input; Ctrl-D ends it", file=sys.stderr)
+            print("hz: waits for a report on its input; Ctrl-D ends it", file=sys.stderr)
         text = sys.stdin.buffer.read(_MOST_REPORT).decode("utf-8", "replace")
     elif "hz: " in words:
         text = words
@@ -119,7 +137,7 @@ def _explain(options: argparse.Namespace) -> int:
             with open_regular(Path(words)) as file:
                 text = file.read(_MOST_REPORT).decode("utf-8", "replace")
         except OSError as why:
-            raise UnseenError(f"{words}: {why.strerror}", 2) from None
+            raise UnseenError(f"{shortened(words)}: {why.strerror}", MISUSE) from None
     explained = explain.explain(text)
     if not explained:
         raise UnseenError("there is no report of ours in that: a line that begins with 'hz: fatal:' or 'hz: error:'", 1)
@@ -140,6 +158,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _top(options: argparse.Namespace) -> int:
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise UnseenError("hz top needs a terminal; without one there is hz stat --watch", 125)
     try:
         from hakozuna_observe import top
     except ImportError as error:
@@ -148,44 +168,58 @@ def _top(options: argparse.Namespace) -> int:
 
 
 def _seconds(value: str) -> float:
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0
     if not 0.05 <= seconds <= 86400:
-        raise argparse.ArgumentTypeError(f"{value}: from 0.05 to 86400 seconds")
+        raise argparse.ArgumentTypeError(f"'{shortened(value)}' is no time from 0.05 to 86400 seconds")
     return seconds
 
 
 def _pid(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or not 0 < int(value) < 2**31:
-        raise argparse.ArgumentTypeError(f"'{value}' is no process id")
-    return int(value)
+    pid = pid_of(value)
+    if pid is None:
+        raise argparse.ArgumentTypeError(f"'{shortened(value)}' is no process id")
+    return pid
 
 
 def _pid_or_file(value: str) -> int | Path:
-    path = Path(value)
-    if "/" in value or path.is_file():
-        return path
-    return _pid(value)
+    """A number is a process, ./NUMBER a file."""
+    pid = pid_of(value)
+    if pid is not None:
+        return pid
+    if "/" not in value:
+        with contextlib.suppress(OSError):  # too long
+            if Path(value).exists():
+                return Path(value)
+        raise argparse.ArgumentTypeError(f"'{shortened(value)}' is no process id, and there is no such file")
+    return Path(value)
 
 
 def _size(value: str) -> int:
     number = value.rstrip("kKmMgG")
     unit = value[len(number) :].lower()
     if not number.isascii() or not number.isdigit() or len(unit) > 1 or len(number) > 15:
-        raise argparse.ArgumentTypeError(f"'{value}' is no size: 65536, 64K, 1M, 2G")
+        raise argparse.ArgumentTypeError(f"'{shortened(value)}' is no size, as 65536, 64K, 1M or 2G")
     return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
 
 
 def _positive(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or not 0 < int(value) < 10**9:
-        raise argparse.ArgumentTypeError(f"'{value}' is no number from 1 on")
+    if not value.isascii() or not value.isdigit() or len(value) > 9 or int(value) == 0:
+        raise argparse.ArgumentTypeError(f"'{shortened(value)}' is no number from 1 to 999999999")
     return int(value)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are one line, and the exit code is that of `hz`."""
+    """Errors are one line, and the exit code is that of `hz`. Options are written in full."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})  # type: ignore[arg-type]
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(2, f"{self.prog}: {message}\n")
+        name = self.prog.removeprefix("hz ")
+        self.exit(MISUSE, printable(f"hz: error: {name}: {message}; see {self.prog} --help") + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -199,8 +233,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit: 0 shown; 1 it ended or never was; 2 usage error; 3 it may not be looked into; 4 not served; "
         "125 hz failed.",
     )
-    stat.add_argument("pid", type=_pid_or_file, metavar="PID|FILE", help="FILE: what a process wrote: HZ_STATS_DIR")
-    stat.add_argument("--dir", type=Path, help="of a PID that may not be looked into: the file that it wrote there")
+    stat.add_argument("pid", type=_pid_or_file, metavar="PID|FILE", help="a statistics file, as HZ_STATS_DIR has them")
+    stat.add_argument("--dir", type=Path, help="read the process's file in DIR if the process cannot be read")
     form = stat.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one line of JSON")
     form.add_argument("--openmetrics", action="store_true", help="OpenMetrics text, as a scrape has it")
@@ -213,7 +247,7 @@ def _parser() -> argparse.ArgumentParser:
         help="asks and sets the knobs of a running process",
         usage="hz ctl [-h] PID get KEY | set KEY [VALUE] | list [--json]",
         description="Asks and sets the knobs of a running process that was started with HZ_CONTROL=1, as its user or "
-        "root. set without a VALUE has something done: trim, purge, write_stats, write_profile, write_heap_profile.",
+        "root. `set` without a VALUE runs an action: trim, purge, write_stats, write_profile, write_heap_profile.",
         epilog="Exit: 0 done; 1 it ended, never was, or does not answer; 2 refused: no such key, read at the start "
         "alone, not understood; 3 control is not permitted; 4 not served; 2 usage error; 125 hz failed.",
     )
@@ -255,7 +289,7 @@ def _parser() -> argparse.ArgumentParser:
     exporter.set_defaults(run=_exporter)
 
     top = commands.add_parser(
-        "top", help="all processes that Hakozuna serves, full screen", description="Keys: s sort, q quit, ? help."
+        "top", help="all processes that Hakozuna serves, full screen", description="Keys: s sort, p pause, q quit."
     )
     top.add_argument("--every", type=_seconds, default=1.0, metavar="SECONDS", help="between two looks (%(default)s)")
     top.set_defaults(run=_top)
@@ -272,17 +306,17 @@ def _add_prof(commands: argparse._SubParsersAction[_Parser]) -> None:
         "be looked into; 4 not served; 2 usage error; 125 hz failed.",
     )
     parser.add_argument("sources", nargs="+", metavar="PID|FILE", help="a number is a process")
-    parser.add_argument("--by", choices=MEASURES, default="live", help="what is compared (%(default)s)")
-    parser.add_argument("--top", type=_positive, default=20, metavar="N", help="so many rows (%(default)s)")
+    parser.add_argument("--by", choices=MEASURES, help="what is compared (live)")
+    parser.add_argument("--top", type=_positive, metavar="N", help="so many rows (20)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="what grew and shrank between two profiles: BEFORE AFTER")
     form.add_argument(
         "--leaks", action="store_true", help="what is live, with whole stacks; exit code 1 if anything is"
     )
-    form.add_argument("--lifetimes", action="store_true", help="who allocates for a moment, and who for long")
+    form.add_argument("--lifetimes", action="store_true", help="show block lifetimes by call site")
     form.add_argument("--json", action="store_true", help="one line of JSON")
     parser.add_argument("--at-least", type=_size, metavar="BYTES", help="of --leaks: stacks with less are none")
-    parser.add_argument("--ignore", metavar="FILE", help="of --leaks: functions that may, as LeakSanitizer has them")
+    parser.add_argument("--ignore", metavar="FILE", help="of --leaks: skip stacks that match its patterns")
     parser.add_argument("--pprof", metavar="OUT", help="write pprof's form, gzipped: for go tool pprof, speedscope")
     parser.add_argument("--folded", metavar="OUT", help="write a line a stack: for flamegraph.pl, speedscope")
     parser.add_argument("--flame", metavar="OUT", help="write a flame graph, one HTML page")
@@ -295,20 +329,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """What `hz` exits with."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.run is _ctl and (wrong := _wrong_words(options)):
-        parser.exit(2, f"hz ctl: {wrong}\n")
+    if wrong := _wrong_words(options):
+        name = "ctl" if options.run is _ctl else "stat"
+        parser.exit(MISUSE, f"hz: error: {name}: {wrong}; see hz {name} --help\n")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not each terminal has each character
     try:
-        return int(options.run(options))
+        if sys.stdout is None:
+            raise UnseenError("standard output is closed", 125)
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except UnseenError as why:
-        print(printable(f"hz: {why}"), file=sys.stderr)
+        print(printable(f"hz: error: {why}"), file=sys.stderr)
         return why.code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"hz: error: standard output: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not tried again
+        return 125
 
 
 if __name__ == "__main__":

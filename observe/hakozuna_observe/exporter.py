@@ -6,13 +6,15 @@ One look at a time, however many ask: whoever comes meanwhile gets the same answ
 
 from __future__ import annotations
 
+import re
 import signal
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from hakozuna_observe import find, openmetrics
-from hakozuna_observe.process import UnseenError
+from hakozuna_observe.process import MISUSE, UnseenError, shortened
 
 _FRESH = 0.2  # seconds for which an answer serves others, too
 
@@ -61,17 +63,23 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
 
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
 def serve(listen: str) -> int:
     """Until SIGTERM or Ctrl-C. `listen` is ADDRESS:PORT; port 0 is any that is free, and told."""
     address, _, port = listen.rpartition(":")
-    if not address or not port.isdigit() or int(port) > 65535:
-        raise UnseenError(f"hz exporter: '{listen}' is not ADDRESS:PORT", 2)
+    if not address or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise UnseenError(f"'{shortened(listen)}' is not ADDRESS:PORT", MISUSE)
+    host = address.removeprefix("[").removesuffix("]")
     try:
-        server = _Server((address.strip("[]"), int(port)), _handler(_Answers()))
-    except OSError as error:
-        raise UnseenError(f"hz exporter: cannot listen at {listen}: {error.strerror or error}", 125) from None
+        server = (_Server6 if ":" in host else _Server)((host, int(port)), _handler(_Answers()))
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no such name"
+        raise UnseenError(f"cannot listen at {shortened(listen)}: {why or error}", 125) from None
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
-    print(f"hz exporter: http://{address}:{server.server_address[1]}/metrics", flush=True)
+    print(f"hz: http://{address}:{server.server_address[1]}/metrics", flush=True)
     with server:
         server.serve_forever()
     return 0

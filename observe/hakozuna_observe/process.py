@@ -31,6 +31,9 @@ _MOST_MAPPINGS = 1 << 20
 _PRESENT = 3 << 62  # of an entry of /proc/PID/pagemap: in memory, or swapped out
 
 
+MISUSE = 2  # the exit code of a word, a value or a file that is wrong
+
+
 class UnseenError(Exception):
     """Why nothing can be said about a process; `code` is what `hz` exits with."""
 
@@ -54,6 +57,17 @@ def printable(words: str) -> str:
 def one_line(words: str) -> str:
     """`printable`, without ends of lines and tabs."""
     return "".join(letter if letter.isprintable() else "?" for letter in words)
+
+
+def pid_of(word: str) -> int | None:
+    """The number that a word is; None if no process can have it."""
+    if not word.isascii() or not word.isdigit() or len(word) > 10 or not 0 < int(word) < 2**31:
+        return None
+    return int(word)
+
+
+def shortened(word: str) -> str:
+    return word if len(word) <= 80 else f"{word[:80]}…"
 
 
 def open_regular(path: Path) -> BinaryIO:

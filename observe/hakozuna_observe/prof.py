@@ -24,13 +24,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hakozuna_observe import flame, pprof, profile, text
-from hakozuna_observe.process import UnseenError, one_line, printable
+from hakozuna_observe.process import MISUSE, UnseenError, one_line, pid_of, printable, shortened
 from hakozuna_observe.profile import BUCKETS, UNREADABLE, Figures, Profile
 from hakozuna_observe.symbols import Frame, Names, short, without_library
 
 LEAKS_FOUND = 1  # the exit code of --leaks
 LEAKS_AFTER_RUN = 99  # of `hz run --leaks`, where the program's own would be 0
-MISUSE, FAILED = 2, 125
+FAILED = 125
 _ALIKE = 5  # stacks whose innermost functions are the same, so many of them, are one row
 _COARSE = 20_000_000  # nanoseconds by which the times of files may be behind the clock
 _PLACED = 2  # of these the lines are shown, and make rows different
@@ -87,8 +87,11 @@ def read_each(groups: Sequence[Sequence[str]], names: Names) -> list[Read]:
 def _load(source: str) -> list[Profile]:
     if not (source.isascii() and source.isdigit()):
         return [profile.read(source)]
+    pid = pid_of(source)
+    if pid is None:
+        raise UnseenError(f"'{shortened(source)}' is no process id", MISUSE)
     try:
-        return profile.of_process(int(source))
+        return profile.of_process(pid)
     except UnseenError as why:
         raise UnseenError(str(why), UNREADABLE if why.code == 1 else why.code) from None
 
@@ -334,7 +337,7 @@ def ignored(path: str) -> list[re.Pattern[str]]:
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise UnseenError(f"{path}: {error.strerror or error}", FAILED) from None
+        raise UnseenError(f"{path}: {error.strerror or error}", MISUSE) from None
     patterns = []
     for number, line in enumerate(lines, 1):
         words = line.strip()
@@ -342,12 +345,12 @@ def ignored(path: str) -> list[re.Pattern[str]]:
             continue
         kind = re.match(r"([a-z_]+):(?!:)", words)
         if kind is not None and kind[1] != "leak":
-            raise UnseenError(f"{path}: line {number}: only leak: is known, not {kind[1]}:", FAILED)
+            raise UnseenError(f"{path}: line {number}: only leak: is known, not {kind[1]}:", MISUSE)
         words = words[len(kind[0]) :] if kind is not None else words
         begin, end = words.startswith("^"), words.endswith("$")
         words = words[begin : len(words) - end]
         if not words.strip("*"):
-            raise UnseenError(f"{path}: line {number}: this would ignore all", FAILED)
+            raise UnseenError(f"{path}: line {number}: this would ignore all", MISUSE)
         inside = ".*".join(map(re.escape, words.split("*")))
         patterns.append(re.compile(("^" if begin else "") + inside + ("$" if end else ""), re.DOTALL))
     return patterns
@@ -451,7 +454,7 @@ def _write(path: str, content: bytes) -> None:
         raise
     except OSError as error:
         raise UnseenError(f"{path}: {error.strerror or error}", FAILED) from None
-    print(f"hz prof: wrote {path}", file=sys.stderr)
+    print(f"hz: wrote {path}", file=sys.stderr)
 
 
 # --- the commands
@@ -468,7 +471,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         one = read(options.sources, names)
     for note in names.notes:
-        print(printable(f"hz prof: {note}"), file=sys.stderr)
+        print(printable(f"hz: {note}"), file=sys.stderr)
     is_written = False
     for path, make in _outputs(options, one, before):
         if path:
@@ -493,6 +496,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.by is not None and (options.leaks or options.lifetimes or options.json):
+        raise UnseenError("--by goes with the table, --diff and what is written for other programs", MISUSE)
+    if options.top is not None and options.json:
+        raise UnseenError("--top goes with tables", MISUSE)
+    options.by, options.top = options.by or "live", options.top or 20
     if options.diff and len(options.sources) != 2:
         raise UnseenError("--diff compares two: BEFORE AFTER", MISUSE)
     if options.diff and (options.pprof or options.folded or options.save):
@@ -526,6 +534,9 @@ def profile_a_run(options: argparse.Namespace) -> int:
     """`hz run --profile-heap`: runs the program, then says where its profile is, and with --leaks what leaked. What the
     program gets of the environment is what the launcher says."""
     pattern = os.environ.get("HZ_PROFILE_HEAP_FILE") or str(Path.cwd() / "hakozuna.%p.heap")
+    folder = Path(pattern).absolute().parent
+    if "%p" not in str(folder) and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise UnseenError(f"{pattern}: cannot be written", FAILED)
     variables = os.environ | {"HZ_PROFILE_HEAP": options.interval, "HZ_PROFILE_HEAP_FILE": pattern}
     began = time.time_ns() - _COARSE
     # A shell of its own sets the preload, so that neither it nor this Python is served; its exec has env's exit codes.
@@ -570,10 +581,10 @@ def profile_a_run(options: argparse.Namespace) -> int:
     ]
     if not own.exists() or own.stat().st_mtime_ns < began:
         how = f"was ended by signal {-code}, and " if code < 0 else ""
-        print(f"hz run: {options.program[0]} {how}wrote no heap profile", file=sys.stderr)
+        print(f"hz: {options.program[0]} {how}wrote no heap profile", file=sys.stderr)
         return FAILED if options.leaks and status == 0 else status
     more = f", and of processes that it started {len(others)} more" if others else ""
-    print(f"hz run: the heap profile is {own}{more}; hz prof FILE shows it", file=sys.stderr)
+    print(f"hz: the heap profile is {own}{more}; hz prof FILE shows it", file=sys.stderr)
     if not options.leaks:
         return status
     lines, found = leaks(read([str(own)], Names()), 1, [], 20, _width())

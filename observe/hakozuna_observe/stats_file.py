@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakozuna_observe.process import UnseenError, one_line, open_regular
+from hakozuna_observe.process import UnseenError, one_line, open_regular, shortened
 
 _FIRST = "hz: stats "
 _WORDS = ("line", "version", "pid", "program")
@@ -50,7 +50,9 @@ def read(path: Path) -> StatsFile:
             text = file.read(_MOST_BYTES).decode("ascii", errors="replace")
             written = os.fstat(file.fileno()).st_mtime
     except (OSError, ValueError) as error:
-        raise UnseenError(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from None
+        raise UnseenError(
+            f"{shortened(str(path))}: {error.strerror if isinstance(error, OSError) else error}"
+        ) from None
     fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
     numbers = {key: value for key, value in fields.items() if key not in _WORDS and _is_number(value)}
     missing = [word for word in _WORDS if word not in fields]

@@ -344,7 +344,7 @@ def test_a_process_that_nobody_waited_for_has_ended(command: str) -> None:
         assert until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
         answer = hz(command, str(process.pid), *(["get", "retain"] if command == "ctl" else []))
         assert answer.returncode == 1
-        assert answer.stderr == f"hz: process {process.pid} has ended\n"
+        assert answer.stderr == f"hz: error: process {process.pid} has ended\n"
 
 
 # --- the file
@@ -419,7 +419,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     path.write_text(whole + "\n")
     assert stats_file.read(path).stats == {"counting": 0, "bytes_live": 5}
     answer = hz("stat", str(tmp_path / "nothing"))
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert "No such file" in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
 

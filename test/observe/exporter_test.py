@@ -86,12 +86,14 @@ def test_exporter_serves_all_processes(address: str, hold: Holders) -> None:
         urllib.request.urlopen(address.replace("/metrics", "/other"), timeout=20)
 
 
-@pytest.mark.parametrize("listen", ["", "nonsense", "127.0.0.1:99999", "127.0.0.1:x", "203.0.113.1:1"])
+@pytest.mark.parametrize(
+    "listen", ["", "nonsense", "127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:\u00b2", "203.0.113.1:1"]
+)
 def test_a_bad_address_gets_one_line(listen: str) -> None:
     answer = hz("exporter", "--listen", listen)
     assert answer.returncode == (125 if listen.startswith("203.") else 2)
     assert len(answer.stderr.splitlines()) == 1
-    assert "hz exporter: " in answer.stderr
+    assert "hz: error: " in answer.stderr
 
 
 def test_the_dashboard_asks_for_what_is_there(hold: Holders) -> None:

@@ -263,7 +263,7 @@ def test_a_damaged_process_hides_no_other(damaged: Held, hold: Holders) -> None:
     other = hold("hakozuna")
     answer = hz("stat", str(damaged.pid))
     assert answer.returncode == 1
-    assert answer.stderr == f"hz: process {damaged.pid}: the description of its library is damaged\n"
+    assert answer.stderr == f"hz: error: process {damaged.pid}: the description of its library is damaged\n"
     pids = {one.pid for one in find.Watch().look()}
     assert other.pid in pids
     assert damaged.pid not in pids

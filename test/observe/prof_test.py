@@ -190,8 +190,11 @@ def test_much_nonsense_is_refused_at_once(run: Run, tmp_path: Path) -> None:
         (["--leaks", "--at-least", "1x", "x"], 2, "is no size"),
         (["--at-least", "1", "x"], 2, "--leaks"),
         (["--leaks", "--diff", "x", "y"], 2, "not allowed"),
-        (["--leaks", "--ignore", "/no/such/list", "x"], 125, "No such file"),
+        (["--leaks", "--ignore", "/no/such/list", "x"], 2, "No such file"),
         (["--save", "z", "x", "y"], 2, "one profile"),
+        (["9" * 5000], 2, "is no process id"),
+        (["--leaks", "--by", "peak", "x"], 2, "--by"),
+        (["--json", "--top", "3", "x"], 2, "--top"),
     ],
 )
 def test_bad_input_gets_one_line(arguments: list[str], code_: int, sentence: str, run: Run) -> None:
@@ -549,7 +552,7 @@ def test_leaks(known: Path, run: Run, tmp_path: Path) -> None:
     for line, sentence in {"race:serve": "line 1: only leak:", "leak:*": "line 1: this would ignore all"}.items():
         ignore.write_text(line)
         code_, _, err = run("--leaks", "--ignore", ignore, known)
-        assert code_ == 125
+        assert code_ == 2
         assert sentence in err
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hakozuna_observe import picture, text
 from hakozuna_observe.process import Process
-from holders import LINES, QUICK, Held, Holders, as_other_user, hz, library
+from holders import LINES, QUICK, ROOT, Held, Holders, as_other_user, hz, library
 
 pytest_plugins = ("holders",)
 
@@ -143,9 +143,17 @@ def test_watch_ends_with_the_process(hold: Holders) -> None:
         (["999999999"], 1, "there is no process 999999999"),
         (["0"], 2, "is no process id"),
         (["x"], 2, "is no process id"),
-        (["-1"], 2, "hz stat: "),
+        (["-1"], 2, "hz: error: stat: "),
+        (["9" * 5000], 2, "is no process id"),
+        (["/" + "x" * 5000], 2, "File name too long"),
+        (["/no/such/file"], 2, "No such file"),
+        (["/tmp"], 2, "not a regular file"),
+        (["--js", "1"], 2, "--js"),
+        (["--all", "--json", "1"], 2, "--all"),
+        (["--dir", "/tmp", "/etc/passwd"], 2, "--dir"),
         ([], 2, "PID"),
         (["--watch", "0", "1"], 2, "seconds"),
+        (["--watch", "x", "1"], 2, "'x' is no time"),
         (["--json", "--openmetrics", "1"], 2, "not allowed"),
     ],
 )
@@ -155,6 +163,22 @@ def test_bad_input_gets_one_line(arguments: list[str], code: int, sentence: str)
     assert sentence in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
     assert answer.stdout == ""
+
+
+def test_output_that_cannot_be_written(hold: Holders, tmp_path: Path) -> None:
+    held = hold("hakozuna")
+    for shell, said in (('exec "$@" >/dev/full', "No space left"), ('exec "$@" >&-', "standard output is closed")):
+        command = ["sh", "-c", shell, "sh", str(ROOT / "hz"), "stat", str(held.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 125
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_top_needs_a_terminal() -> None:
+    answer = hz("top")
+    assert answer.returncode == 125
+    assert "needs a terminal" in answer.stderr
 
 
 def test_a_process_without_us_is_told_why() -> None:
