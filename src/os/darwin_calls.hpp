@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "os/posix.hpp"
 
@@ -83,6 +86,20 @@ inline long getpid() { return ::getpid(); }
 inline long geteuid() { return ::geteuid(); }
 inline long getrlimit(int resource, rlimit* limit) {
   return make([&] { return ::getrlimit(resource, limit); });
+}
+inline long rt_sigprocmask(int how, const std::uint64_t* signals, std::uint64_t* before) {
+  const auto wanted = static_cast<sigset_t>(*signals);
+  sigset_t had = 0;
+  const int error = pthread_sigmask(how, &wanted, &had);
+  if (before != nullptr) *before = had;
+  return -error;
+}
+inline long take_signal(const std::uint64_t* signals) {
+  const auto wanted = static_cast<sigset_t>(*signals);
+  sigset_t pending = 0;
+  int taken = 0;
+  if (sigpending(&pending) != 0 || (pending & wanted) == 0) return -EAGAIN;
+  return -sigwait(&wanted, &taken);
 }
 inline long sched_yield() { return ::sched_yield(); }
 inline void clock_gettime(clockid_t clock, timespec* out) {

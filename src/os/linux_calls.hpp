@@ -134,6 +134,11 @@ inline long kill(long process, int signal) { return make(SYS_kill, process, sign
 inline long rt_sigprocmask(int how, const std::uint64_t* signals, std::uint64_t* before) {
   return make(SYS_rt_sigprocmask, how, signals, before, sizeof *signals);
 }
+// Takes one of these signals that is pending, and does not wait for one.
+inline long take_signal(const std::uint64_t* signals) {
+  constexpr timespec kNow = {0, 0};
+  return make(SYS_rt_sigtimedwait, signals, 0, &kNow, sizeof *signals);
+}
 // Without a system call wherever the kernel's vDSO can.
 unsigned getcpu();
 void clock_gettime(clockid_t clock, timespec* out);

@@ -13,6 +13,7 @@
 #include "base/compiler.hpp"
 #include "os/calls.hpp"
 #include "os/os.hpp"
+#include "os/quiet_write.hpp"
 
 namespace hz::os {
 
@@ -77,9 +78,10 @@ void keep_error_stream() {
 
 void write_error(const char* text, std::size_t length) {
   const long found = error_stream();
+  const QuietWrite quiet;
   long own = -1;
   while (length != 0) {
-    const long n = call::write(own >= 0 ? own : found, text, length);
+    const long n = quiet.some(own >= 0 ? own : found, text, length);
     if (n == -EINTR) continue;
     if (n == -EBADF && own < 0) {
       own = reopened_error_stream();

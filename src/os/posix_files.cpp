@@ -14,6 +14,7 @@
 #include "os/named_files.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
+#include "os/quiet_write.hpp"
 
 namespace hz::os {
 namespace files {
@@ -178,8 +179,9 @@ std::intptr_t open_to_write(const char* path, Write how) {
 }
 
 bool write(std::intptr_t file, const char* text, std::size_t length) {
+  const QuietWrite quiet;
   while (length != 0) {
-    const long n = call::write(file, text, length);
+    const long n = quiet.some(file, text, length);
     if (n == -EINTR) continue;
     if (n <= 0) return false;
     text += n;

@@ -88,6 +88,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(rt_sigaction),
     HZ_CALL(rt_sigprocmask),
     HZ_CALL(rt_sigreturn),
+    HZ_CALL(rt_sigtimedwait),
     HZ_CALL(sched_getaffinity),
     HZ_CALL(sched_setaffinity),
     HZ_CALL(sched_setscheduler),

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A write of ours that ends nothing: where nobody reads a pipe, or a file may not grow (RLIMIT_FSIZE), the
+// system sends a signal that ends the program by default. Called for messages, statistics and profiles;
+// costs two system calls, and one more where the write fails.
+#pragma once
+
+#include <errno.h>
+#include <signal.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "os/calls.hpp"
+
+namespace hz::os {
+
+class QuietWrite {
+ public:
+  QuietWrite() { call::rt_sigprocmask(SIG_BLOCK, &kSignals, &before_); }
+  ~QuietWrite() { call::rt_sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  QuietWrite(const QuietWrite&) = delete;
+  QuietWrite& operator=(const QuietWrite&) = delete;
+
+  // Returns what was written, or a negative error, whose signal is gone.
+  long some(long file, const char* text, std::size_t length) const {
+    const long written = call::write(file, text, length);
+    if (written == -EPIPE || written == -EFBIG) call::take_signal(&kSignals);
+    return written;
+  }
+
+ private:
+  static constexpr std::uint64_t kSignals = std::uint64_t{1} << (SIGPIPE - 1) | std::uint64_t{1}
+                                                                                    << (SIGXFSZ - 1);
+  std::uint64_t before_ = 0;
+};
+
+}  // namespace hz::os
