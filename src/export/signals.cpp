@@ -3,7 +3,9 @@
 // sigaction and signal, which show the default action where SIGTERM has ours. With HZ_STATS and profiles a
 // handler of ours writes them before SIGTERM ends the process; a program that saves the action, sets its own
 // and restores what it saved would find a handler that it did not set, which Python's signal module, for one,
-// cannot restore. A program that asks for the default action gets ours. Called by programs in place of the C
+// cannot restore. A program that asks for the default action gets ours; of SIGSEGV and SIGBUS, too, where
+// blocks lie on guarded pages: a crash handler that puts the default back and returns is followed by our
+// report. These are shown as they are, for handlers hand on to them. Called by programs in place of the C
 // library's; costs a load more than these.
 #include <errno.h>
 #include <signal.h>
@@ -49,8 +51,9 @@ int act(int number, const struct sigaction* wanted, struct sigaction* before) {
   return next != nullptr ? next(number, wanted, before) : __sigaction(number, wanted, before);
 }
 
+// What stands for the default action.
 const struct sigaction* ours(int number) {
-  return number == SIGTERM ? hz::os::termination_action() : nullptr;
+  return number == SIGTERM ? hz::os::termination_action() : hz::os::access_action(number);
 }
 Handler shown(Handler handler) {
   const struct sigaction* const chosen = hz::os::termination_action();
@@ -77,11 +80,12 @@ __attribute__((constructor)) void at_load() {
 }  // namespace
 
 HZ_EXPORT int sigaction(int number, const struct sigaction* wanted, struct sigaction* before) noexcept {
-  const struct sigaction* const chosen = ours(number);
-  if (HZ_LIKELY(chosen == nullptr)) return act(number, wanted, before);
-  if (wanted != nullptr && wanted->sa_handler == SIG_DFL) wanted = chosen;
+  if (wanted != nullptr && wanted->sa_handler == SIG_DFL) {
+    const struct sigaction* const chosen = ours(number);
+    if (chosen != nullptr) wanted = chosen;
+  }
   if (act(number, wanted, before) != 0) return -1;
-  if (before != nullptr && before->sa_handler == chosen->sa_handler) {
+  if (before != nullptr && before->sa_handler != SIG_DFL && shown(before->sa_handler) == SIG_DFL) {
     *before = {};
     before->sa_handler = SIG_DFL;
   }

@@ -19,7 +19,9 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 constinit struct sigaction before[2] = {};
-constinit std::atomic<bool> is_spent[2] = {};  // a handler that was for one time
+constinit std::atomic<bool> is_spent[2] = {};  // a handler that was for one time, or replaced by the default
+constinit struct sigaction installed = {};
+constinit std::atomic<bool> is_installed{false}, is_ending{false};
 using Told = bool (*)(std::uintptr_t at, std::uintptr_t code);
 constinit Told is_told = nullptr;
 
@@ -40,6 +42,7 @@ void hand_on(int signal, siginfo_t* what, void* context, const struct sigaction&
     return (to.sa_flags & SA_SIGINFO) != 0 ? to.sa_sigaction(signal, what, context) : to.sa_handler(signal);
   const bool sent = what->si_code <= 0;
   if (sent && to.sa_handler == SIG_IGN) return;
+  is_ending.store(true, std::memory_order_relaxed);
   struct sigaction usual = {};
   usual.sa_handler = SIG_DFL;
   sigaction(signal, &usual, nullptr);
@@ -52,8 +55,9 @@ void handle(int signal, siginfo_t* what, void* context) {
   if (!sent && is_told(address(what->si_addr), code_of(context))) return;
   const unsigned which = signal == kSignals[0] ? 0 : 1;
   struct sigaction to = before[which];
-  if ((to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
-      is_spent[which].exchange(true, std::memory_order_relaxed)) {
+  const bool is_for_once = (to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
+  if (is_for_once ? is_spent[which].exchange(true, std::memory_order_relaxed)
+                  : is_spent[which].load(std::memory_order_relaxed)) {
     to = {};
     to.sa_handler = SIG_DFL;
   }
@@ -75,7 +79,20 @@ bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code)) {
     ours.sa_sigaction = &handle;
     if (sigaction(kSignals[i], &ours, nullptr) != 0) return false;
   }
+  installed.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  installed.sa_sigaction = &handle;
+  is_installed.store(true, std::memory_order_release);  // pairs with access_action()
   return true;
+}
+
+const struct sigaction* access_action(int signal) {
+  for (unsigned i = 0; i < 2; ++i) {
+    if (signal != kSignals[i] || is_ending.load(std::memory_order_relaxed)) continue;
+    if (!is_installed.load(std::memory_order_acquire)) return nullptr;  // acquire: as above
+    is_spent[i].store(true, std::memory_order_relaxed);
+    return &installed;
+  }
+  return nullptr;
 }
 
 }  // namespace hz::os
