@@ -107,12 +107,13 @@ struct Huge {
   }
 
   // Returns the bytes of a run without reading the block, for another thread may free it meanwhile; 0 if
-  // there is no run. With fences the run has at least the block's bytes.
+  // there is no run. With fences, those of the pages that the block has.
   static std::size_t noted_bytes(const void* block) {
-    const Bin bin = bin_of(block);
     const std::size_t bytes = Source::granules(S::global.source, address(block)) << kGranuleShift;
-    if (bin != kHugeBin && !Fence::kStand) return bin_size(bin);
-    return Fence::kStand && bytes != 0 ? bytes - kGranule : bytes;
+    if constexpr (Fence::kStand)
+      return bytes == 0 ? 0 : align_up(Line::Guard::run_bytes(block), os::page_bytes());
+    const Bin bin = bin_of(block);
+    return bin != kHugeBin ? bin_size(bin) : bytes;
   }
 
   // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
