@@ -498,12 +498,20 @@ struct Regions {
     const std::size_t used = std::size_t{span.slot_bytes} * span.slots;
     return align_up(used, kGranule) - align_up(used, os::page_bytes());
   }
+  // Of regions without pages, the newest alone where none had so many granules the last time: each region of
+  // large blocks has some that are free, and too few.
   static Region* with_free(unsigned count, std::size_t multiple) {
-    for (Link* list : {&with_dirty, &with_clean}) {
-      for (Link* at = list->next; at != list; at = at->next) {
-        auto* region = static_cast<Region*>(at);
-        if (region->find_free(count, multiple) != 0) return region;
-      }
+    constexpr unsigned kNewest = 8;
+    if (Region* const found = first_with(with_dirty, ~0U, count, multiple)) return found;
+    if (count >= lacking) return first_with(with_clean, kNewest, count, multiple);
+    Region* const found = first_with(with_clean, ~0U, count, multiple);
+    if (found == nullptr && multiple == 1) lacking = count;
+    return found;
+  }
+  static Region* first_with(Link& list, unsigned most, unsigned count, std::size_t multiple) {
+    for (Link* at = list.next; at != &list && most != 0; at = at->next, --most) {
+      auto* region = static_cast<Region*>(at);
+      if (region->find_free(count, multiple) != 0) return region;
     }
     return nullptr;
   }
@@ -611,7 +619,7 @@ struct Regions {
     ++leaving;
     const bool gone = hold.meanwhile([&] { return os::purge(region.at(first, 0), bytes_of(run)); });
     has_left();
-    if (gone) purged_bytes += bytes_of(run);
+    if (gone) purged_bytes += bytes_of(run), lacking = kGranules;
     release(region, run, !gone);
     // Meanwhile the last of its spans may have ended.
     return gone && region.empty() && region.dirty == 0 ? unmap(hold, region) : gone;
@@ -628,6 +636,7 @@ struct Regions {
     lock.reset();
     at_work = leaving = 0;
     used_bytes = dirty_bytes = empty_spans = huge_live = huge_bytes = huge_blocks = regions = 0;
+    lacking = kGranules;
     for (Link* list : {&with_dirty, &with_clean}) ::new (list) Link;
     for (Link& list : with_free_slots) ::new (&list) Link;
     for (std::size_t i = 0; i < kLeaves * kLeaf; ++i) {
@@ -677,6 +686,9 @@ struct Regions {
 
   // Regions with free granules, by whether any of these has pages; spans with free slots, by class.
   static inline constinit Link with_dirty, with_clean;
+  // So many granules no region without pages had when all were looked at; such a region has more only when
+  // its pages went.
+  static inline constinit unsigned lacking = kGranules;
   static inline constinit Link with_free_slots[kBins];
   // The first region, while only its first granules are mapped: a small process that locks its memory locks
   // all that is mapped. The others count as used, so it is never unmapped.

@@ -77,6 +77,7 @@ void begin(std::size_t hard) {
   Regions::in_part = nullptr;
   Regions::below_last = hz::one_lock::kRegion;
   for (auto*& leaf : Regions::leaves) leaf = nullptr;
+  Regions::lacking = hz::one_lock::kGranules;
   ::new (&Regions::with_dirty) hz::one_lock::Link;
   ::new (&Regions::with_clean) hz::one_lock::Link;
   for (auto& list : Regions::with_free_slots) ::new (&list) hz::one_lock::Link;
