@@ -65,7 +65,7 @@ HZ_API void hz_free_aligned_sized(void* ptr, size_t alignment, size_t size);
 HZ_API size_t hz_usable_size(const void* ptr);
 
 /* Bytes that would be usable in a block that hz_malloc(size) gave now; `size` itself if it is more than any
- * block can have. Allocates nothing. */
+ * block can have, or while blocks may lie on guarded pages (HZ_GUARD_SAMPLE). Allocates nothing. */
 HZ_API size_t hz_good_size(size_t size);
 
 /* 1 if ptr is the address of a slot of this heap (live or free), 0 if it is not. Never reports. */

@@ -272,6 +272,8 @@ struct Heap {
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
     if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
     if constexpr (kSealed) return size;
+    // A block on a guarded page has the bytes that were asked for.
+    if (HZ_UNLIKELY(GuardedPool::every() != 0) && size - 1 < GuardedPool::most()) return size;
     const Bin bin = bin_for(size, alignment);
     return bin != kHugeBin ? bin_size(bin) : H::bytes_for(size);
   }
@@ -637,11 +639,12 @@ struct Heap {
 
   // Another's slot, or a size beyond the table, or shrunk in place, or a size that cannot be true.
   HZ_SLOW static void free_judged(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
+    if (alignment == 0) alignment = 1;  // as aligned_alloc takes it
     const Tag tag = Route::find(S::global.route, address(block));
     const bool guarded = HZ_UNLIKELY(tag == 0) && GuardedPool::has(block);
     if (HZ_UNLIKELY(guarded ? !fits_guarded(block, size, alignment, shrunk)
                             : tag != 0 && !fits(Route::bin(tag), block, size, alignment, shrunk)))
-      return free_mismatched(block, Route::bin(tag));
+      return free_mismatched(block, guarded ? GuardedPool::look(block).bin : Route::bin(tag));
     free(block);  // reports where there is no block
   }
   static bool fits(Bin bin, const void* block, std::size_t size, std::size_t alignment, bool shrunk) {

@@ -107,6 +107,7 @@ struct Heap {
 
   HZ_SLOW static void free_sized(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (block == nullptr) return;
+    if (alignment == 0) alignment = 1;  // as aligned_alloc takes it
     release(block, [=](Route& r) {
       if (!fits(r, size, alignment, shrunk)) r.why = Fault::kSizeMismatch;
     });
