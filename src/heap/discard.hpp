@@ -86,7 +86,8 @@ struct Discard {
   }
   // Scans all granules, or until about `most` bytes were purged, or the system refuses again and again, as it
   // does of locked memory; returns the bytes that were purged.
-  static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
+  // A frame of its own: test/stack.
+  HZ_SLOW static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
     constexpr std::size_t kAtOnce = 64;
     if (!possible()) return 0;
     std::size_t bytes = 0, from = 0;

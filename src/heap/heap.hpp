@@ -594,8 +594,15 @@ struct Heap {
     if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) &&
         Revocation<Line>::revoke_others())
       block = here();
+    if (HZ_UNLIKELY(Source::took_recall(S::global.source))) recall();
     Purger<Line>::start_if_worth();
     return HZ_LIKELY(block != nullptr) ? block : no_memory();
+  }
+
+  // Past the soft limit: what other threads cache, and free pages in spans. A handler that forks is in a
+  // lock.
+  HZ_COLD static void recall() {
+    if (!S::tls().forking) trim(0);
   }
 
   HZ_SLOW static void* huge_here(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample) {

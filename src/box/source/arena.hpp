@@ -221,6 +221,7 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return held(g) + more <= g.limits.soft;
   }
+  static bool took_recall(Global& g) { return g.limits.took_recall(); }
   static std::size_t thread_share(const Global& g) {
     return g.limits.thread_share.load(std::memory_order_relaxed);
   }

@@ -4,9 +4,10 @@
 // Plain data under the source's lock; knows nothing of runs. Costs one comparison as long as there is room.
 //
 //   hard     the heap never has more
-//   soft     before the heap grows past it, caches come back: once, and then again whenever it has grown by
-//            soft / kStepShare over the least that it had since (`lowest`), so that a heap that must live
-//            beyond its soft limit does not empty its caches for every span
+//   soft     before the heap grows past it, what the thread and all of them together cache comes back, and
+//            after it what other threads cache, and free pages in spans: once, and then again whenever it has
+//            grown by soft / kStepShare over the least that it had since (`lowest`), so that a heap that must
+//            live beyond its soft limit does not empty its caches for every span
 //
 // The container (control groups) and the memory of the machine are asked for once, when the heap opens: later
 // a program may have forbidden itself to open files.
@@ -40,6 +41,7 @@ struct MemoryLimits {
   std::size_t memory = 0, usual_soft = kNone;
   // What a thread may cache at most so that the container is not filled with caches. Read without the lock.
   std::atomic<std::size_t> thread_share{kNone};
+  std::atomic<bool> owes_recall{false};  // of what other threads cache, and of free pages in spans
 
   static constexpr auto words() {
     return layout::Words<2>{layout::Word("limit.soft", offsetof(MemoryLimits, soft), sizeof(std::size_t)),
@@ -58,7 +60,15 @@ struct MemoryLimits {
     return next > soft && next > lowest && next - lowest > soft / kStepShare;
   }
   // They will be; this is what the heap has now.
-  void recalled(std::size_t held) { lowest = held; }
+  void recalled(std::size_t held) {
+    lowest = held;
+    owes_recall.store(true, std::memory_order_relaxed);
+  }
+  // Returns true to one caller after each time: it takes back the rest, with no lock.
+  bool took_recall() {
+    return owes_recall.load(std::memory_order_relaxed) &&
+           owes_recall.exchange(false, std::memory_order_relaxed);
+  }
   void fell(std::size_t held) {
     if (held < lowest) lowest = held;
   }
