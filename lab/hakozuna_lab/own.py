@@ -27,7 +27,7 @@ def main() -> int:
             return tune.main(words, line, given.pairs or 3, given.log, given.show, given.out)
         return measure.main(words, line, given.pairs or 5, given.log, given.show)
     except (LabError, OSError) as error:
-        print(f"hz: {error}", file=sys.stderr)
+        print(f"hz: error: {error}", file=sys.stderr)
         return 125
 
 

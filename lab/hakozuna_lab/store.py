@@ -146,7 +146,7 @@ def load(path: Path) -> Results:
         try:
             entry = parse_line(text)
         except (ValueError, KeyError, TypeError) as error:
-            raise LabError(f"{path}:{number}: not a line of results: {error!r}") from error
+            raise LabError(f"{path}:{number}: not a line of results") from error
         if isinstance(entry, Header):
             results = Results(path, entry)
         elif results is None:
