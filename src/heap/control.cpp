@@ -48,7 +48,7 @@ void list(const Controlled& heap, TextInto& text) {
 }
 
 int act(const Controlled& heap, const Deed& deed, const TextView* value, TextInto& text) {
-  if (value == nullptr) return text.text(deed.key).text(" is something to do: it is set, not read"), EPERM;
+  if (value == nullptr) return text.text(deed.key).text(" is an action: it can be set, not read"), EPERM;
   if (!value->empty()) return text.text(deed.key).text(" takes no value"), EINVAL;
   const Outcome outcome = heap.act(deed.action);
   return text.text(outcome.text), outcome.error;
