@@ -582,10 +582,10 @@ struct Heap {
     }
     return bin == kHugeBin ? block : sealed(block, bin, size);
   }
-  // A huge block, with no way to a class's: who asks is deep in the stack already. It holds a lock, too, so
-  // this is no sample of the heap profile.
-  static void* huge(std::size_t size, std::size_t alignment, bool& zeroed) {
-    return twice(size, [&] { return huge_here(size, alignment, zeroed, nullptr); });
+  // A huge block, with no way to a class's: who asks is deep in the stack already. It holds a lock, too, and
+  // adds a sample of the heap profile when it has none.
+  static void* huge(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample) {
+    return twice(size, [&] { return huge_here(size, alignment, zeroed, sample); });
   }
   template <class Here>
   HZ_INLINE static void* twice(std::size_t size, Here here) {

@@ -70,11 +70,11 @@ struct Heaps {
   // `alignment` is a power of two.
   HZ_SLOW static void* allocate(HeapHandle handle, std::size_t alignment, std::size_t size) {
     bool zeroed = false;
-    return allocate(handle, alignment, size, zeroed);
+    return allocate(handle, alignment, size, zeroed, __builtin_return_address(0));
   }
-  static void* zeroed(HeapHandle handle, std::size_t alignment, std::size_t size) {
+  HZ_SLOW static void* zeroed(HeapHandle handle, std::size_t alignment, std::size_t size) {
     bool zeroed = false;
-    void* block = allocate(handle, alignment, size, zeroed);
+    void* block = allocate(handle, alignment, size, zeroed, __builtin_return_address(0));
     return block == nullptr || zeroed ? block : std::memset(block, 0, size);
   }
   // A block of another heap, or of none, is as foreign to this one as that of another malloc.
@@ -120,10 +120,14 @@ struct Heaps {
     const std::uint32_t number = holder_of(block);
     if (number == 0) return false;
     HeapRow& row = *table().find(number);
-    const Inside inside(row);
-    if (HZ_UNLIKELY(holder_of(block) != number)) return false;
-    bool zeroed = false;
-    beside = take(row, number, alignment, size, zeroed);
+    Grown grown;
+    {
+      const Inside inside(row);
+      if (HZ_UNLIKELY(holder_of(block) != number)) return false;
+      bool zeroed = false;
+      beside = take(row, number, alignment, size, zeroed, grown);
+    }
+    note(grown, __builtin_return_address(0));
     return true;
   }
 
@@ -333,24 +337,45 @@ struct Heaps {
     }
   }
 
-  static void* allocate(HeapHandle handle, std::size_t alignment, std::size_t size, bool& zeroed) {
-    const Entered here(handle);
-    if (HZ_UNLIKELY(!here.found())) return nullptr;
-    return take(here.row(), HeapTable::number(handle), alignment, size, zeroed);
+  // A run that the heap got from the process, if that is a sample of the heap profile: a chunk counts for the
+  // call that it was needed for.
+  struct Grown {
+    void* run = nullptr;
+    Sample sample = Sample::kNone;
+  };
+  static void* run_of(std::size_t size, std::size_t alignment, bool& zeroed, Grown& grown) {
+    return grown.run = Heap<Line>::huge(size, alignment, zeroed, &grown.sample);
+  }
+  // Without a lock.
+  static void note(const Grown& grown, const void* caller) {
+    if (HZ_UNLIKELY(grown.sample != Sample::kNone)) Heap<Line>::add(grown.run, kHugeBin, caller);
+  }
+
+  HZ_INLINE static void* allocate(HeapHandle handle, std::size_t alignment, std::size_t size, bool& zeroed,
+                                  const void* caller) {
+    Grown grown;
+    void* block = nullptr;
+    {
+      const Entered here(handle);
+      if (HZ_UNLIKELY(!here.found())) return nullptr;
+      block = take(here.row(), HeapTable::number(handle), alignment, size, zeroed, grown);
+    }
+    note(grown, caller);
+    return block;
   }
 
   // With the heap's lock, as all that follows; of one frame, for small stacks.
   HZ_INLINE static void* take(HeapRow& row, std::uint32_t number, std::size_t alignment, std::size_t size,
-                              bool& zeroed) {
+                              bool& zeroed, Grown& grown) {
     if (HZ_UNLIKELY(row.first == nullptr) && !begin_chunks(row, number)) return nullptr;
     if (HZ_UNLIKELY(size > kChunkMost || alignment > kChunkMostAlign))
-      return held(Heap<Line>::huge(size, alignment, zeroed), row, number);
+      return held(run_of(size, alignment, zeroed, grown), row, number);
     const Bin bin = bin_of(size);
     void* block = row.first->free_of[bin] == 0 ? nullptr : reuse(row, number, bin, alignment);
     if (HZ_LIKELY(block == nullptr)) {
       block = row.open->cut(bin_size(bin), alignment);
       zeroed = row.open->zeroed != 0;
-      if (HZ_UNLIKELY(block == nullptr)) block = cut_from_new(row, number, bin, alignment, zeroed);
+      if (HZ_UNLIKELY(block == nullptr)) block = cut_from_new(row, number, bin, alignment, zeroed, grown);
     }
     // As of a huge block: it may still carry the mark of a free slot.
     if (Guard::kMarks && !zeroed && block != nullptr) Guard::on_alloc(block, kHeapBin);
@@ -361,8 +386,11 @@ struct Heaps {
     return block;
   }
 
+  // The first one is no sample: the call that begins a heap may want a huge block, which may be one itself.
   HZ_INLINE static bool begin_chunks(HeapRow& row, std::uint32_t number) {
-    HeapChunk* const chunk = new_chunk(number, sizeof(FirstChunk));
+    bool zeroed = false;
+    void* const granule = Heap<Line>::huge(kGranule, 1, zeroed, nullptr);
+    HeapChunk* const chunk = new_chunk(granule, zeroed, number, sizeof(FirstChunk));
     if (chunk == nullptr) return false;
     row.first = static_cast<FirstChunk*>(chunk);
     row.open = chunk;
@@ -371,8 +399,9 @@ struct Heaps {
   }
   // Of two chunks that with more room stays open.
   HZ_INLINE static void* cut_from_new(HeapRow& row, std::uint32_t number, Bin bin, std::size_t alignment,
-                                      bool& zeroed) {
-    HeapChunk* const chunk = new_chunk(number, sizeof(HeapChunk));
+                                      bool& zeroed, Grown& grown) {
+    void* const granule = run_of(kGranule, 1, zeroed, grown);
+    HeapChunk* const chunk = new_chunk(granule, zeroed, number, sizeof(HeapChunk));
     if (chunk == nullptr) return nullptr;
     Source::hold(S::global.source, address(chunk), number | kOfChunk, address(row.first));
     zeroed = chunk->zeroed != 0;
@@ -380,9 +409,7 @@ struct Heaps {
     if (chunk->used < row.open->used) row.open = chunk;
     return block;
   }
-  HZ_INLINE static HeapChunk* new_chunk(std::uint32_t number, std::size_t notes) {
-    bool zeroed = false;
-    void* const granule = Heap<Line>::huge(kGranule, 1, zeroed);
+  HZ_INLINE static HeapChunk* new_chunk(void* granule, bool zeroed, std::uint32_t number, std::size_t notes) {
     if (granule == nullptr) return nullptr;
     if (!zeroed) clear_bytes(granule, notes);
     auto* const chunk = static_cast<HeapChunk*>(granule);

@@ -260,6 +260,28 @@ TEST_F(HeapProfile, HugeBlocksAndWhatReallocMakesOfThem) {
 }
 
 // In line secure it grows where it lies as well.
+// Its chunks do, for the calls that made it grow, and its huge blocks.
+TEST_F(HeapProfile, AFirstClassHeapCounts) {
+  constexpr std::size_t kBytes = 48u << 20, kBlock = 1000, kHuge = 6u << 20;
+  const auto all = [] {
+    std::uint64_t bytes = 0;
+    for (const ProfiledSite& site : Now().sites) bytes += site.live_bytes;
+    return static_cast<double>(bytes);
+  };
+  const double before = all();
+  hz_heap_t* const heap = hz_heap_new();
+  if (heap == nullptr) GTEST_SKIP() << "the line has none";
+  for (std::size_t done = 0; done < kBytes; done += kBlock) ASSERT_NE(nullptr, hz_heap_malloc(heap, kBlock));
+  // 750 chunks, each a sample with a probability that makes the sum differ by some percents.
+  EXPECT_NEAR(double{kBytes}, all() - before, double{kBytes} / 4);
+  void* block = hz_heap_malloc(heap, kHuge);
+  EXPECT_NEAR(double{kBytes + kHuge}, all() - before, double{kBytes} / 4);
+  block = hz_heap_realloc(heap, block, 2 * kHuge);
+  EXPECT_NE(nullptr, block);
+  hz_heap_destroy(heap);
+  EXPECT_EQ(before, all());
+}
+
 TEST_F(HeapProfile, AHugeBlockThatGrowsByStepsIsOneAtATime) {
   constexpr std::size_t kSize = 6u << 20, kStep = 64u << 10;
   const auto live = [] {
