@@ -42,7 +42,7 @@ def _handler(answers: _Answers) -> type[BaseHTTPRequestHandler]:
             if path == "/metrics":
                 self._send(200, openmetrics.CONTENT_TYPE, answers.get())
             elif path == "/":
-                self._send(200, "text/plain; charset=utf-8", b"hz exporter: /metrics\n")
+                self._send(200, "text/plain; charset=utf-8", b"metrics: /metrics\n")
             else:
                 self._send(404, "text/plain; charset=utf-8", b"only /metrics is here\n")
 

@@ -124,7 +124,7 @@ def main():
     wanted = parser.parse_args()
     unknown = sorted(set(wanted.programs) - set(all_programs()))
     if unknown:
-        print(f"hz: no such program here: {' '.join(unknown)}; the programs are: {' '.join(all_programs())}",
+        print(f"hz: error: programs: no such program here: {' '.join(unknown)}; the programs are: {' '.join(all_programs())}",
               file=sys.stderr)
         return 2
     if wanted.library is None:  # asked for the names alone
@@ -149,7 +149,7 @@ def main():
         Path(wanted.markdown).write_text(markdown(rows, about, line), encoding="utf-8")
     bad = [row.program for row in rows if row.result != "same"]
     if bad:
-        print(f"hz: not the same: {' '.join(bad)} (all of it in {wanted.log})", file=sys.stderr)
+        print(f"hz: error: programs: not the same: {' '.join(bad)} (all of it in {wanted.log})", file=sys.stderr)
     return 1 if bad else 0
 
 

@@ -247,7 +247,7 @@ def main(line: str, library: Path, builds: Path, file: str, names: Sequence[str]
         prove(library, line)
         rows = [run_suite(SUITES[name], parts, library, cache, logs) for name, parts in wanted.items()]
     except LabError as error:
-        print(f"hz: {error}", file=sys.stderr)
+        print(f"hz: error: suites: {error}", file=sys.stderr)
         return 1
     print(plain_text(rows))
     print("\n".join(text for row in rows for text in row.remarks()))

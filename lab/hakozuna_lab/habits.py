@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts habits of writing that make readers stumble: in README, in doc/ without decisions and results, and in the help
+of knobs and commands. python -m hakozuna_lab.habits prints the pages that have the most. test/lab/habits_test.py holds
+the counts, which may fall. Tables and code are left out of pages."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hakozuna_lab.paths import ROOT
+
+LONG = 25  # words of a sentence
+BEGIN = r"(?:(?<=[.:;] )|(?<=^)|(?<=\n\n)|(?<=- )|(?<=\*\* ))"
+HABITS = {
+    "no noun": re.compile(rf"{BEGIN}(?:Who|What|Whoever|Whatever) (?![^.?!]*\?)"),
+    "nobody": re.compile(r"\b(?:some|no|any|every)body\b|\bwhoever\b", re.IGNORECASE),
+    "begins with Of": re.compile(rf"{BEGIN}Of (?!the |all )"),
+    "in vain": re.compile(r"\bin vain\b|\bfor ever\b|\b(?:can|cannot|to) be had\b", re.IGNORECASE),
+    "told": re.compile(r"\b(?:told|tells)\b", re.IGNORECASE),
+    "look": re.compile(r"\blooks? (?:at|for|into|whether)\b", re.IGNORECASE),
+}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Names and prose."""
+    files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+    files += sorted(file for folder in ("doc", "doc/line", "doc/box") for file in (ROOT / folder).glob("*.md"))
+    for file in files:
+        yield str(file.relative_to(ROOT)), prose(file.read_text(encoding="utf-8"))
+    for name in ("src/heap/options.cpp", "hz", "observe/hakozuna_observe/__main__.py", "lab/hakozuna_lab/cli.py"):
+        yield name, help_of(ROOT / name)
+
+
+def prose(text: str) -> str:
+    text = re.sub(r"```.*?```|<!--.*?-->", "", text, flags=re.DOTALL)
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
+
+
+def help_of(file: Path) -> str:
+    """What it says to users: its strings; of a shell script, its texts between EOF lines."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == "":
+        return "\n\n".join(re.findall(r"<<EOF\n(.*?)\nEOF\n", text, re.DOTALL))
+    return "\n\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', text))
+
+
+def habits_in(text: str) -> Counter[str]:
+    found = Counter({name: len(habit.findall(text)) for name, habit in HABITS.items()})
+    paragraphs = re.split(r"\n\s*\n|\n- ", text)
+    sentences = (one for part in paragraphs for one in re.split(r"(?<=[.!?]) ", part.replace("\n", " ")))
+    found["long"] = sum(len(re.findall(r"[\w`'/-]+", one)) > LONG for one in sentences)
+    return found
+
+
+def main() -> None:
+    rows = [(name, habits_in(text)) for name, text in pages()]
+    for name, found in sorted(rows, key=lambda row: -row[1].total()):
+        if found.total():
+            print(f"{found.total():>4}  {name}: {', '.join(f'{habit} {n}' for habit, n in found.items() if n)}")
+    total: Counter[str] = sum((found for _, found in rows), Counter())
+    print(f"{total.total():>4}  {dict(total)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Habits of writing that make readers stumble become fewer: MOST has the counts of today, which may be lowered."""
+
+from collections import Counter
+
+import pytest
+from hakozuna_lab import habits
+
+MOST = {"no noun": 150, "nobody": 119, "begins with Of": 28, "in vain": 24, "told": 52, "look": 48, "long": 762}
+
+
+def test_they_become_fewer() -> None:
+    total = sum((habits.habits_in(text) for _, text in habits.pages()), Counter[str]())
+    assert {habit: count for habit, count in total.items() if count > MOST[habit]} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "habit"),
+    [
+        ("It ends. Who frees it waits.", "no noun"),
+        ("What is larger goes back.", "no noun"),
+        ("A block that nobody has.", "nobody"),
+        ("It ends. Of three, one is left.", "begins with Of"),
+        ("It waits in vain.", "in vain"),
+        ("Memory that cannot be had.", "in vain"),
+        ("The purger is told.", "told"),
+        ("The thread looks at the list.", "look"),
+        (f"It has {'very ' * 25}long sentences.", "long"),
+    ],
+)
+def test_what_they_are(text: str, habit: str) -> None:
+    assert habits.habits_in(text)[habit] == 1
+    assert habits.habits_in(text).total() == 1
+
+
+def test_what_is_none() -> None:
+    assert habits.habits_in("What is a span? The thread that frees a block returns it.").total() == 0
+    assert habits.prose("Text\n```\nWho runs it\n```\n| Who | a cell |\n<!-- Who -->") == "Text\n\n"
+
+
+def test_pages_and_help_are_counted() -> None:
+    names = [name for name, text in habits.pages() if text]
+    assert {"README.md", "doc/protocols.md", "doc/line/hz7.md", "hz", "src/heap/options.cpp"} <= set(names)
