@@ -46,7 +46,7 @@ void MemoryLimits::apply() {
   hard = bytes_of(asked_hard, memory);
   soft = asked_soft.given ? bytes_of(asked_soft, memory) : usual_soft;
   if (soft > hard) soft = hard;
-  lowest = 0;
+  lowest = took_back = 0;
 }
 
 }  // namespace hz

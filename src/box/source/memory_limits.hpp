@@ -4,10 +4,11 @@
 // Plain data under the source's lock; knows nothing of runs. Costs one comparison as long as there is room.
 //
 //   hard     the heap never has more
-//   soft     before the heap grows past it, what the thread and all of them together cache comes back, and
-//            after it what other threads cache, and free pages in spans: once, and then again whenever it has
-//            grown by soft / kStepShare over the least that it had since (`lowest`), so that a heap that must
-//            live beyond its soft limit does not empty its caches for every span
+//   soft     before the heap grows past it, what the thread and all of them together cache comes back: once,
+//            and then again whenever it has grown by soft / kStepShare over the least that it had since
+//            (`lowest`), so that a heap that must live beyond its soft limit does not empty its caches for
+//            every span. What other threads cache, and free pages in spans, come back with it when the heap
+//            has grown by a kStepShare-th over what it had then (`took_back`), or had shrunk to half of that
 //
 // The container (control groups) and the memory of the machine are asked for once, when the heap opens: later
 // a program may have forbidden itself to open files.
@@ -35,7 +36,7 @@ struct MemoryLimits {
   enum class Room : std::uint8_t { kEnough, kAfterPurge, kWhenOthersPurged, kNone };
 
   std::size_t soft = kNone, hard = kNone;
-  std::size_t lowest = 0;
+  std::size_t lowest = 0, took_back = 0;
   MemoryLimit asked_soft, asked_hard;
   bool known = false;  // what follows
   std::size_t memory = 0, usual_soft = kNone;
@@ -62,6 +63,8 @@ struct MemoryLimits {
   // They will be; this is what the heap has now.
   void recalled(std::size_t held) {
     lowest = held;
+    if (held - took_back / kStepShare <= took_back) return;
+    took_back = held;
     owes_recall.store(true, std::memory_order_relaxed);
   }
   // Returns true to one caller after each time: it takes back the rest, with no lock.
@@ -71,6 +74,7 @@ struct MemoryLimits {
   }
   void fell(std::size_t held) {
     if (held < lowest) lowest = held;
+    if (held < took_back / 2) took_back = 0;
   }
 
  private:
