@@ -45,9 +45,8 @@ void* advised(void* at, std::size_t bytes, Use use);
 void settle_this_thread(const char* name);
 // Returns the action for SIGTERM that before_termination() chose, or nullptr if it chose none.
 const struct sigaction* termination_action();
-// Returns the action of ours that stands for the default one of SIGSEGV or SIGBUS, behind which nothing comes
-// from now on: no handler that was there before. nullptr of another signal, or where on_access_fault() set
-// none, or the process is about to end by it.
+// Returns the action of ours that stands for the default one of SIGSEGV or SIGBUS: no handler comes behind
+// it. nullptr of another signal, or where on_access_fault() set none, or while it gives way to the default.
 const struct sigaction* access_action(int signal);
 // Opens a file of the process once more, by its number, for a thread that has descriptors of its own.
 // Returns less than 0 if that fails.

@@ -19,9 +19,9 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 constinit struct sigaction before[2] = {};
-constinit std::atomic<bool> is_spent[2] = {};  // a handler that was for one time, or replaced by the default
-constinit struct sigaction installed = {};
-constinit std::atomic<bool> is_installed{false}, is_ending{false};
+constinit std::atomic<bool> is_spent[2] = {};  // a handler that was for one time
+constinit struct sigaction alone = {};         // ours, in the place of the default action
+constinit std::atomic<bool> is_installed{false}, gives_way{false};
 using Told = bool (*)(std::uintptr_t at, std::uintptr_t code);
 constinit Told is_told = nullptr;
 
@@ -42,26 +42,37 @@ void hand_on(int signal, siginfo_t* what, void* context, const struct sigaction&
     return (to.sa_flags & SA_SIGINFO) != 0 ? to.sa_sigaction(signal, what, context) : to.sa_handler(signal);
   const bool sent = what->si_code <= 0;
   if (sent && to.sa_handler == SIG_IGN) return;
-  is_ending.store(true, std::memory_order_relaxed);
   struct sigaction usual = {};
   usual.sa_handler = SIG_DFL;
+  gives_way.store(true, std::memory_order_relaxed);
   sigaction(signal, &usual, nullptr);
+  gives_way.store(false, std::memory_order_relaxed);
   if (sent) raise(signal);
+}
+
+bool is_ours_to_tell(const siginfo_t* what, const void* context) {
+  return what->si_code > 0 && is_told(address(what->si_addr), code_of(context));
 }
 
 void handle(int signal, siginfo_t* what, void* context) {
   const KeepErrno keep;
-  const bool sent = what->si_code <= 0;
-  if (!sent && is_told(address(what->si_addr), code_of(context))) return;
+  if (is_ours_to_tell(what, context)) return;
   const unsigned which = signal == kSignals[0] ? 0 : 1;
   struct sigaction to = before[which];
-  const bool is_for_once = (to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
-  if (is_for_once ? is_spent[which].exchange(true, std::memory_order_relaxed)
-                  : is_spent[which].load(std::memory_order_relaxed)) {
+  if ((to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
+      is_spent[which].exchange(true, std::memory_order_relaxed)) {
     to = {};
     to.sa_handler = SIG_DFL;
   }
   hand_on(signal, what, context, to);
+}
+
+void handle_alone(int signal, siginfo_t* what, void* context) {
+  const KeepErrno keep;
+  if (is_ours_to_tell(what, context)) return;
+  struct sigaction usual = {};
+  usual.sa_handler = SIG_DFL;
+  hand_on(signal, what, context, usual);
 }
 
 }  // namespace
@@ -79,20 +90,16 @@ bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code)) {
     ours.sa_sigaction = &handle;
     if (sigaction(kSignals[i], &ours, nullptr) != 0) return false;
   }
-  installed.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  installed.sa_sigaction = &handle;
+  alone.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  alone.sa_sigaction = &handle_alone;
   is_installed.store(true, std::memory_order_release);  // pairs with access_action()
   return true;
 }
 
 const struct sigaction* access_action(int signal) {
-  for (unsigned i = 0; i < 2; ++i) {
-    if (signal != kSignals[i] || is_ending.load(std::memory_order_relaxed)) continue;
-    if (!is_installed.load(std::memory_order_acquire)) return nullptr;  // acquire: as above
-    is_spent[i].store(true, std::memory_order_relaxed);
-    return &installed;
-  }
-  return nullptr;
+  const bool is_access = signal == kSignals[0] || signal == kSignals[1];
+  if (!is_access || gives_way.load(std::memory_order_relaxed)) return nullptr;
+  return is_installed.load(std::memory_order_acquire) ? &alone : nullptr;  // acquire: as above
 }
 
 }  // namespace hz::os
