@@ -29,10 +29,12 @@ class Parser(argparse.ArgumentParser):
         given, rest = self.parse_known_args(args, namespace)
         # A command's parser hands on what it does not know, and words that stand behind options.
         words_of = vars(given).pop("words_of", None)
-        for word in rest:
-            if words_of is None or word.startswith("-"):
+        behind = rest.index("--") if "--" in rest else len(rest)
+        for place, word in enumerate(rest):
+            if words_of is None or (word.startswith("-") and place < behind):
                 misuse(given.command, f"'{shortened(word)}' is not understood")
-            getattr(given, words_of).append(word)
+            if place != behind:
+                getattr(given, words_of).append(word)
         return given
 
     def add_words(self, name: str, metavar: str, help: str = "") -> None:  # noqa: A002  # as argparse has it

@@ -650,9 +650,9 @@ class ForCtest(argparse.Action):
 
 def add_ctest(command: argparse.ArgumentParser) -> None:
     chosen = command.add_argument_group("options of ctest", "which tests, and how; those that are chosen run in full")
-    for name in ("-R", "-E", "-L", "-LE", "-I", "--repeat", "--timeout"):
+    for name in ("-R", "-E", "-L", "-LE", "-I", "-j", "--repeat", "--timeout"):
         chosen.add_argument(name, dest="ctest", action=ForCtest, default=[], metavar="VALUE")
-    for name in ("-V", "-VV", "--rerun-failed", "--stop-on-failure"):
+    for name in ("-V", "-VV", "-N", "--output-on-failure", "--rerun-failed", "--stop-on-failure"):
         chosen.add_argument(name, dest="ctest", action=ForCtest, default=[], nargs=0)
 
 
@@ -662,7 +662,7 @@ def parser() -> Parser:
     tests = commands.add_parser(
         "test",
         prog="hz test",
-        usage="hz test [--all [--everything] [--turn N]] [OPTIONS OF CTEST...] | hz test --list",
+        usage="hz test [--all [--everything] [--turn N]] [-R REGEX] [-L LABEL] [OPTIONS...] | hz test --list",
         description="Builds and runs the tests, and says where the time went. Without --all: of the release preset what"
         " finds most in a few minutes. test/matrix.toml says what is run where.",
         epilog="Examples: `hz test -L death`, `hz test -R LineContract`. HZ_TEST_ALONE=1 gives every case of a suite a"

@@ -179,7 +179,8 @@ def check_bench(given: argparse.Namespace) -> None:
     others = {
         name
         for name, value in vars(given).items()
-        if name not in ("command", "lanes", "resume") and value not in (None, False, "", (), [])
+        if name not in ("command", "lanes", "resume")
+        and not (value is None or value is False or value == "" or value in ((), []))
     }
     if given.resume and (len(given.lanes) > 1 or others):
         raise UsageError("--resume takes a file and nothing else: what is measured stands in it")

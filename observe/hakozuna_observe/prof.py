@@ -496,7 +496,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.by is not None and (options.leaks or options.lifetimes or options.json):
+    is_alone = not (options.flame or options.folded or options.pprof)
+    if options.by is not None and is_alone and (options.leaks or options.lifetimes or options.json):
         raise UnseenError("--by goes with the table, --diff and what is written for other programs", MISUSE)
     if options.top is not None and options.json:
         raise UnseenError("--top goes with tables", MISUSE)

@@ -33,6 +33,16 @@ class ExitCodes(unittest.TestCase):
     def test_not_found(self):
         self.expect(127, "run", "--", "no-such-program-anywhere")
 
+    def test_not_executable_in_the_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "a-program").write_text("", encoding="utf-8")
+            (Path(folder) / "a-folder").mkdir()
+            path = f"{folder}:/usr/bin:/bin"
+            for name, code in (("a-program", 126), ("a-folder", 127)):
+                self.expect(code, "run", "--", name, PATH=path)
+                self.assertIn("cannot be executed" if code == 126 else "was not found",
+                              self.expect(1, "doctor", "--", name, PATH=path).stderr)
+
     def test_not_executable_for_what_measures(self):
         for words in (("run", "--measure"), ("run", "--profile-heap"), ("tune",)):
             self.assertIn("cannot be executed", self.expect(126, *words, "--", "/etc/passwd").stderr)
@@ -71,7 +81,8 @@ class ExitCodes(unittest.TestCase):
         self.expect(2, "completion", "bash", "zsh")
 
     def test_words_too_many(self):
-        for words in (("version", "x"), ("doctor", "1", "2"), ("help", "nonsense"), ("doctor", "--line", DEFAULT, "1")):
+        for words in (("version", "x"), ("doctor", "1", "2"), ("help", "nonsense"), ("doctor", "--line", DEFAULT, "1"),
+                      ("help", "run", "x"), ("doctor", "")):
             self.assertIn("hz: error: ", self.expect(2, *words).stderr)
 
     def test_values_behind_an_equals_sign(self):
