@@ -108,8 +108,8 @@ struct Walk {
   }
   // Reads nothing of the run itself: another thread may free it meanwhile.
   static int of_run(std::uintptr_t at, Visit visit, void* argument) {
-    const std::size_t bytes = Huge<Line>::noted_bytes(pointer(at));
-    return bytes == 0 ? 0 : visit(pointer(at), bytes, argument);
+    if (Source::granules(S::global.source, at) == 0) return 0;
+    return visit(pointer(at), Huge<Line>::noted_bytes(pointer(at)), argument);
   }
 };
 
