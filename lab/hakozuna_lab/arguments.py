@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from hakozuna_observe.process import shortened
+
 MOST_HOURS = 1000
 
 
@@ -46,10 +48,6 @@ class Parser(argparse.ArgumentParser):
 def misuse(command: str, what: str) -> NoReturn:
     print(f"hz: error: {command}: {what}; see hz {command} --help", file=sys.stderr)
     sys.exit(2)
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def words(text: str) -> list[str]:

@@ -35,7 +35,8 @@ class Lab(unittest.TestCase):
             path.mkdir(parents=True)
         for name in ("hz", "CMakeLists.txt", "lab/pyproject.toml"):
             shutil.copy(ROOT / name, self.root / name)
-        shutil.copytree(ROOT / "lab/hakozuna_lab", self.root / "lab/hakozuna_lab", ignore=shutil.ignore_patterns("__pycache__"))
+        for package in ("lab/hakozuna_lab", "observe/hakozuna_observe"):
+            shutil.copytree(ROOT / package, self.root / package, ignore=shutil.ignore_patterns("__pycache__"))
         self.stand_in()
 
     def stand_in(self, old=0, pip=0):
