@@ -88,9 +88,11 @@ Placed extend(void* at, std::size_t bytes, Use use) {
     call::munmap(there, bytes);
     return Placed::kTaken;
   }
-  // Asked for first: what a limit of the system refuses is refused now.
+  // Asked for first: what a limit of the system refuses is refused now. Mapped anew then, because the kernel
+  // may have joined it with the mapping before it. mprotect() would split that one, and the new part would be
+  // taken for one that holds pages, as a whole in every core.
   if (use == Use::kBlocks && !blocks_usable.load(std::memory_order_relaxed))
-    call::mprotect(at, bytes, PROT_NONE);
+    call::mmap(at, bytes, PROT_NONE, kPrivate | MAP_FIXED);
   advised(at, bytes, use);
   return Placed::kHere;
 }
