@@ -24,7 +24,7 @@ struct Capacities {
         Front::admissible(capacity == 0 ? Policy::first_capacity(bin) : Policy::next_capacity(bin, capacity));
     if (next <= capacity) return;
     if (t.capacity_bytes + bytes(bin, next) - bytes(bin, capacity) <=
-        Policy::budget(t.policy, allowance(t))) {
+        Policy::budget(t.policy, allowance(t, bin))) {
       Front::set_capacity(t.front, bin, next);
       const std::size_t more = bytes(bin, Front::capacity(t.front, bin)) - bytes(bin, capacity);
       t.capacity_bytes += more;
@@ -44,7 +44,7 @@ struct Capacities {
     const Bin bin = Policy::next_to_look_at(t.policy);
     if (bin != except && Front::count(t.front, bin) != 0 &&
         (Policy::is_unused(t.policy, bin, Front::fingerprint(t.front, bin)) ||
-         Policy::is_over(t.policy, allowance(t), t.capacity_bytes)))
+         Policy::is_over(t.policy, allowance(t, bin), t.capacity_bytes)))
       shrink(t, bin);
     Policy::is_unused(t.policy, bin, Front::fingerprint(t.front, bin));  // as it is now
   }
@@ -59,11 +59,12 @@ struct Capacities {
   static bool is_bounded() {
     return !S::global.aided.load(std::memory_order_relaxed) && !Retain::was_always_small(S::global.retain);
   }
-  static Allowance allowance(const Thread& t) {
+  static Allowance allowance(const Thread& t, Bin bin) {
     return {.asked = S::global.thread_budget.load(std::memory_order_relaxed),
             .share = Source::thread_share(S::global.source),
             .live = is_bounded() ? t.level : SIZE_MAX,
-            .shrinks = t.shrinks};
+            .shrinks = t.shrinks,
+            .all_slots = bin_size(bin) * S::global.thread_count.load(std::memory_order_relaxed)};
   }
 
   static void one_gives(Thread& t, Bin except) {

@@ -59,6 +59,8 @@ TYPED_TEST(PolicyContract, TheBudgetOfAThreadKeepsItsBounds) {
       << "an eighth of what lives";
   EXPECT_EQ(std::min(usual, 3 * hz::kMiB / 2), TypeParam::budget(t, {.live = 64 * hz::kKiB}))
       << "or a little";
+  EXPECT_EQ(8 * hz::kKiB, TypeParam::budget(t, {.live = 64 * hz::kKiB, .all_slots = 4 * hz::kMiB}))
+      << "and less of slots of which each thread may keep one";
   std::uint64_t now = 0;
   const auto deny = [&](std::uint64_t every) {
     unsigned gave = 0;

@@ -30,7 +30,9 @@ struct CacheBudget {
     const std::size_t usual = a.share < t.budget ? a.share : t.budget;
     // So a thread crosses the boundary before its live bytes halve (Boundary::give_up_if_halved).
     const std::size_t share = a.live / kShareOfLive;
-    const std::size_t alone = a.shrinks || share > kLeastAlone ? share : kLeastAlone;
+    // Each thread may keep the slot that it cached last, and all of these are no more than one thread has.
+    const bool only_share = a.shrinks || a.all_slots > kLeastAlone;
+    const std::size_t alone = only_share || share > kLeastAlone ? share : kLeastAlone;
     return usual < alone ? usual : alone;
   }
 

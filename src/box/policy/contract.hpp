@@ -41,6 +41,7 @@ struct Allowance {
   // cached slot may keep a span for good.
   std::size_t live = ~std::size_t{0};
   bool shrinks = false;
+  std::size_t all_slots = 0;  // bytes of one slot of the class for each thread of the process
 };
 
 // What follows when a bin is not given a larger capacity, for the thread's budget is spent.
