@@ -24,6 +24,7 @@ USING = (
     "jemalloc", "limits", "platforms",
 )  # fmt: skip
 WORKING = ("lab", "lanes", "peers", "coverage", "releases")
+GUIDES = "doc/guides"
 SECTIONS = {"Lines": "doc/line", "Boxes": "doc/box", "Results": "doc/results", "Decisions": "doc/decisions"}
 
 
@@ -46,7 +47,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     using, working = ([page for name in names if (page := f"doc/{name}.md") in there] for names in (USING, WORKING))
     how = [page for page in there if page not in using + working]
     parts: list[Any] = [
-        {"Using it": [*using, "SECURITY.md"]},
+        {"Using it": [*using[:1], {"Guides": pages(GUIDES)}, *using[1:], "SECURITY.md"]},
         {"How it works": [*how, *({title: pages(SECTIONS[title])} for title in ("Lines", "Boxes"))]},
         {"Working on it": ["CONTRIBUTING.md", *working, "CHANGELOG.md"]},
     ]

@@ -6,7 +6,7 @@
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
 #   header   every source file begins with its SPDX line and a comment that says what it is for
 #   walk     the page that walks through a heap names every function and type of it
-#   length   README, pages of results, pictures, rows and all pages together stay short enough to be read
+#   length   README, guides, pages of results, pictures, rows and all pages together stay short enough to be read
 import re
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#",
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
 # Folders of src/ that a page walks through, and what these define.
 WALKS = {"heap/one_lock": "doc/line/hz7.md"}
-README_LINES, RESULT_LINES, DOC_LINES = 150, 60, 9000  # results: a page of them; doc: all of its pages together
+README_LINES, SHORT_LINES, DOC_LINES = 150, 60, 9000  # short: a page of results, a guide; doc: all pages together
 PICTURE_BYTES, ROW_BYTES = 60_000, 2_000_000  # rows: all files together
 DEFINITION = re.compile(r"^  (?!return|if|for|while|switch|else)(?:[\w:<>&*\[\]]+ )+[*&]?(\w+)\([^;]*$"
                         r"|^ *(?:struct|class|enum class) (\w+)\b(?!;)", re.MULTILINE)
@@ -114,7 +114,8 @@ def document_faults(root):
 
     results = root / "doc" / "results"
     sizes = [("README.md", lines(root / "README.md"), README_LINES, "lines")] if (root / "README.md").is_file() else []
-    sizes += [(path.relative_to(root), lines(path), RESULT_LINES, "lines") for path in sorted(results.glob("*.md"))]
+    short = [path for folder in (results, root / "doc" / "guides") for path in sorted(folder.glob("*.md"))]
+    sizes += [(path.relative_to(root), lines(path), SHORT_LINES, "lines") for path in short]
     sizes += [(path.relative_to(root), path.stat().st_size, PICTURE_BYTES, "bytes")
               for path in sorted((root / "doc").rglob("*.svg"))]
     rows = sum(path.stat().st_size for path in (results / "rows").glob("*"))

@@ -72,6 +72,7 @@ class Arrows(unittest.TestCase):
         for name, text, size in (
             ("README.md", "a\n" * 151, "151 lines, not 150"),
             ("doc/results/a.md", "a\n" * 61, "61 lines, not 60"),
+            ("doc/guides/a.md", "a\n" * 61, "61 lines, not 60"),
             ("doc/a.svg", "a" * 60_001, "60001 bytes, not 60000"),
         ):
             self.write(name, text)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # of MkDocs
 from browsing import log, screenshot, show
 from hakozuna_lab.paths import ROOT
 from selenium import webdriver
@@ -94,14 +95,29 @@ def test_the_parts_of_the_site_have_their_pages() -> None:
     assert [name for name in names if not (ROOT / f"doc/{name}.md").exists()] == []
 
 
-def test_search_finds_the_purger(browser: webdriver.Chrome, site: str) -> None:
+@pytest.mark.parametrize("word", ["purger", "tuning", "kubernetes", "container"])
+def test_search_finds_a_word(browser: webdriver.Chrome, site: str, word: str) -> None:
     show(browser, site, "light", 1280)
-    wait_for(browser, "input.md-search__input").send_keys("purger")
-    found = wait_for(browser, "a.md-search-result__link")
-    assert "purger" in found.text.lower()
-    found.click()
+    wait_for(browser, "input.md-search__input").send_keys(word)
+    assert word in wait_for(browser, "li.md-search-result__item").text.lower()
+    wait_for(browser, "a.md-search-result__link").click()
     WebDriverWait(browser, SECONDS).until(lambda driver: driver.current_url != site)
-    assert "purger" in browser.find_element(By.TAG_NAME, "article").text.lower()
+    assert word in browser.find_element(By.TAG_NAME, "article").text.lower()
+
+
+def test_manifests_of_the_guides_are_whole() -> None:
+    """Each document of Kubernetes, whose containers preload the library by the name that it has."""
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```$", (ROOT / "doc/guides/kubernetes.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert blocks
+    for block in blocks:
+        manifest = yaml.safe_load(block)
+        assert {"apiVersion", "kind", "metadata", "spec"} <= set(manifest)
+        pod = manifest["spec"]["template"]["spec"]
+        library = {variable["value"] for one in pod["containers"] for variable in one.get("env", [])
+                   if variable["name"] == "LD_PRELOAD"}  # fmt: skip
+        assert library == set(re.findall(r"^ENV LD_PRELOAD=(.*)$", (ROOT / "Containerfile").read_text(), re.MULTILINE))
 
 
 def test_pictures_have_come(browser: webdriver.Chrome, folder: Path, site: str) -> None:
