@@ -24,7 +24,7 @@ USING = (
     "jemalloc", "limits", "platforms",
 )  # fmt: skip
 WORKING = ("lab", "lanes", "peers", "coverage", "releases")
-GUIDES = "doc/guides"
+GUIDES, GLOSSARY = "doc/guides", "doc/design.md"
 SECTIONS = {"Lines": "doc/line", "Boxes": "doc/box", "Results": "doc/results", "Decisions": "doc/decisions"}
 
 
@@ -45,7 +45,8 @@ def pages(folder: str) -> list[str]:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     there = pages("doc")
     using, working = ([page for name in names if (page := f"doc/{name}.md") in there] for names in (USING, WORKING))
-    how = [page for page in there if page not in using + working]
+    how: list[Any] = [page for page in there if page not in using + working]
+    how = [{"Design, and the glossary": page} if page == GLOSSARY else page for page in how]
     parts: list[Any] = [
         {"Using it": [*using[:1], {"Guides": pages(GUIDES)}, *using[1:], "SECURITY.md"]},
         {"How it works": [*how, *({title: pages(SECTIONS[title])} for title in ("Lines", "Boxes"))]},

@@ -95,6 +95,13 @@ def test_the_parts_of_the_site_have_their_pages() -> None:
     assert [name for name in names if not (ROOT / f"doc/{name}.md").exists()] == []
 
 
+def test_the_navigation_leads_to_the_glossary_and_to_the_guides(folder: Path) -> None:
+    first = (folder / "index.html").read_text(encoding="utf-8")
+    for place in ("doc/design/", "doc/guides/kubernetes/"):
+        assert f'href="{place}"' in first
+    assert "Design, and the glossary" in first
+
+
 @pytest.mark.parametrize("word", ["purger", "tuning", "kubernetes", "container"])
 def test_search_finds_a_word(browser: webdriver.Chrome, site: str, word: str) -> None:
     show(browser, site, "light", 1280)
