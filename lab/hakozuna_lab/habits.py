@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts habits of writing that make readers stumble: in README, in doc/ without decisions and results, and in the help
-of knobs and commands. python -m hakozuna_lab.habits prints the pages that have the most. test/lab/habits_test.py holds
-the counts, which may fall. Tables and code are left out of pages."""
+"""Counts habits of writing that make readers stumble: in README, in doc/ and in the help of knobs and commands; and by
+themselves in the records, which are decisions and results. python -m hakozuna_lab.habits prints the pages that have the
+most. test/lab/habits_test.py holds the counts, which may fall. Tables and code are left out of pages."""
 
 import re
 from collections import Counter
@@ -22,11 +22,20 @@ HABITS = {
 }
 
 
+def in_folders(*folders: str) -> list[Path]:
+    return sorted(file for folder in folders for file in (ROOT / folder).glob("*.md"))
+
+
+def records() -> Iterator[tuple[str, str]]:
+    """Names and prose of decisions and results."""
+    for file in in_folders("doc/decisions", "doc/results"):
+        yield str(file.relative_to(ROOT)), prose(file.read_text(encoding="utf-8"))
+
+
 def pages() -> Iterator[tuple[str, str]]:
-    """Names and prose."""
+    """Names and prose of all else."""
     files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
-    files += sorted(file for folder in ("doc", "doc/line", "doc/box") for file in (ROOT / folder).glob("*.md"))
-    for file in files:
+    for file in files + in_folders("doc", "doc/guides", "doc/line", "doc/box"):
         yield str(file.relative_to(ROOT)), prose(file.read_text(encoding="utf-8"))
     for name in ("src/heap/options.cpp", "hz", "observe/hakozuna_observe/__main__.py", "lab/hakozuna_lab/cli.py"):
         yield name, help_of(ROOT / name)
@@ -53,13 +62,18 @@ def habits_in(text: str) -> Counter[str]:
     return found
 
 
+def total_of(texts: Iterator[tuple[str, str]]) -> Counter[str]:
+    return sum((habits_in(text) for _, text in texts), Counter[str]())
+
+
 def main() -> None:
-    rows = [(name, habits_in(text)) for name, text in pages()]
-    for name, found in sorted(rows, key=lambda row: -row[1].total()):
-        if found.total():
-            print(f"{found.total():>4}  {name}: {', '.join(f'{habit} {n}' for habit, n in found.items() if n)}")
-    total: Counter[str] = sum((found for _, found in rows), Counter())
-    print(f"{total.total():>4}  {dict(total)}")
+    for texts in (records, pages):
+        rows = [(name, habits_in(text)) for name, text in texts()]
+        for name, found in sorted(rows, key=lambda row: -row[1].total()):
+            if found.total():
+                print(f"{found.total():>4}  {name}: {', '.join(f'{habit} {n}' for habit, n in found.items() if n)}")
+        total = total_of(texts())
+        print(f"{total.total():>4}  {texts.__name__}: {dict(total)}")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,8 @@ def said_of_hz() -> Iterator[tuple[str, str, list[str]]]:
 def test_commands_of_hz_are_there_with_their_options() -> None:
     known = commands() | {"for"}  # for-checks is CI's
     known |= set(re.findall(r'"hz (\w+)", gdb\.', text_of(ROOT / "package/gdb/hakozuna-gdb.py")))
-    unknown, found = [], 0
+    unknown: list[tuple[str, ...]] = []
+    found = 0
     for page, command, options in said_of_hz():
         found += 1
         if command not in known:
