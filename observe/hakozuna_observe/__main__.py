@@ -97,7 +97,7 @@ def _ctl(options: argparse.Namespace) -> int:
 
 
 def _wrong_words(options: argparse.Namespace) -> str:
-    """What does not go together; empty if all is well."""
+    """Returns the options that do not go together; empty if all is well."""
     if options.run is _stat:
         if options.all and (options.json or options.openmetrics):
             return "--all goes with the table: the other forms have all classes and threads"
@@ -227,8 +227,8 @@ def _parser() -> argparse.ArgumentParser:
     stat = commands.add_parser(
         "stat",
         help="what a running process holds",
-        description="What a running process holds, by size class and thread. Read from outside: the process is neither "
-        "changed nor stopped.",
+        description="Shows what a running process holds, by size class and thread. Read from outside: the process is "
+        "neither changed nor stopped.",
         epilog="Exit: 0 shown; 1 it ended or never was; 2 usage error; 3 it may not be looked into; 4 not served; "
         "125 hz failed.",
     )
@@ -260,7 +260,7 @@ def _parser() -> argparse.ArgumentParser:
     explained = commands.add_parser(
         "explain",
         help="what a report of a bad pointer means",
-        description="What a report of a bad pointer means, where in the sources its calls are, and what to try next. "
+        description="Explains a report of a bad pointer: its code, its calls by file and line, and what to try next. "
         "From a file, from words in quotation marks, or from what is piped in; what is not ours in it is passed over.",
         epilog="Exit: 0 explained; 1 there is no report in it; 2 usage error; 125 hz failed.",
     )
@@ -300,7 +300,7 @@ def _add_prof(commands: argparse._SubParsersAction[_Parser]) -> None:
         "prof",
         help="what a program's memory was asked for by",
         description="The heap profile of a program that runs, or ran, with HZ_PROFILE_HEAP: which functions asked for "
-        "the memory that is live, was allocated, or was live at the peak. Of several profiles the sum.",
+        "the memory that is live, was allocated, or was live at the peak. Several profiles are added up.",
         epilog="Exit: 0 shown, no leaks; 1 --leaks found some; 2 no such process or file, or no profile; 3 it may not "
         "be looked into; 4 not served; 2 usage error; 125 hz failed.",
     )
@@ -320,12 +320,12 @@ def _add_prof(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument("--folded", metavar="OUT", help="write a line a stack: for flamegraph.pl, speedscope")
     parser.add_argument("--flame", metavar="OUT", help="write a flame graph, one HTML page")
     parser.add_argument("--save", metavar="OUT", help="write the profile of a process as it is now")
-    parser.add_argument("--no-names", action="store_true", help="do not look for names of functions")
+    parser.add_argument("--no-names", action="store_true", help="find no names of functions")
     parser.set_defaults(run=_prof)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """What `hz` exits with."""
+    """Returns the exit code of `hz`."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if wrong := _wrong_words(options):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hakozuna_lab import habits
 
-MOST = {"no noun": 11, "nobody": 0, "begins with Of": 4, "in vain": 2, "told": 3, "look": 1, "long": 161}
-MOST_OF_RECORDS = {"no noun": 48, "nobody": 28, "begins with Of": 7, "in vain": 5, "told": 13, "look": 9, "long": 363}
+MOST = {"no noun": 0, "nobody": 0, "begins with Of": 0, "in vain": 0, "told": 0, "look": 0, "long": 161}
+MOST_OF_RECORDS = {"no noun": 28, "nobody": 10, "begins with Of": 5, "in vain": 1, "told": 11, "look": 5, "long": 304}
 
 
 @pytest.mark.parametrize(("texts", "most"), [(habits.pages, MOST), (habits.records, MOST_OF_RECORDS)])
