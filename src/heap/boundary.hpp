@@ -50,7 +50,8 @@ struct Boundary {
     C::grow(t, bin);
     C::look_at_one(t, bin);
     const bool alone = wants_zeroes && !Pool::kWholePages && bin_size(bin) >= kPage;
-    const unsigned want = alone ? 1 : Policy::refill_batch(bin, Front::capacity(t.front, bin));
+    const bool fills = !alone && (!Front::kInBand || bin_size(bin) < kPage) && goes_on(t, bin, true);
+    const unsigned want = alone ? 1 : Policy::refill_batch(bin, Front::capacity(t.front, bin), fills);
     Bundle bundle = Front::space(t.front, bin, want);
     Exchange::recall(t.exchange, bin, want, bundle);
     Spans::move(bin, bundle, Phase::kLocalFree);
@@ -68,14 +69,20 @@ struct Boundary {
     bool apart = keeps_apart(t);
     unsigned waits = kWaits;
     for (bool reclaimed = false;;) {
-      if (void* slot = take_from_spans(t, bin, want, !apart, zeroed)) return slot;
+      if (void* slot = take_from_spans(t, bin, want, !apart, zeroed)) {
+        if (fills) top_up(t, bin, want, !apart);
+        return slot;
+      }
       bundle = Front::space(t.front, bin, want);
       Transfer::steal(t, bin, want, maps(bin), bundle);
       if (void* slot = stock(t, bin, bundle)) return slot;
       // What lies in the outbox may be what another thread is about to map.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
       if (!apart || has_room(bin)) {
-        if (void* slot = take_from_new(t, bin, want, zeroed, reclaimed)) return slot;
+        if (void* slot = take_from_new(t, bin, want, zeroed, reclaimed)) {
+          if (fills) top_up(t, bin, want, !apart);
+          return slot;
+        }
       }
       if (apart) {  // from now on of anybody's
         apart = false;
@@ -172,6 +179,13 @@ struct Boundary {
  private:
   static bool has_help() { return S::global.aided.load(std::memory_order_relaxed); }
 
+  // Returns true if the only thread of the process fills this bin, or drains it. Threads that share spans
+  // take no more than they need.
+  static bool goes_on(Thread& t, Bin bin, bool comes) {
+    return S::global.thread_count.load(std::memory_order_relaxed) <= 1 &&
+           Policy::goes_on(t.policy, bin, comes);
+  }
+
   // Raises the thread's level to its live bytes, and returns those.
   static std::size_t noted(Thread& t) {
     const std::size_t live = live_bytes(t);
@@ -217,7 +231,8 @@ struct Boundary {
       const unsigned capacity = Front::capacity(t.front, bin);
       const unsigned count = Front::count(t.front, bin);
       if (count < capacity) return;
-      const unsigned keep = capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity);
+      const unsigned keep =
+          capacity == 0 ? 0 : capacity - Policy::flush_batch(bin, capacity, goes_on(t, bin, false));
       R::drain(t, bin, count - keep, false);
     }
     Spans::purge_if_due(t);
@@ -291,40 +306,52 @@ struct Boundary {
     return taken.slots != 0 ? hand_out(t, bin, taken, bundle, zeroed) : nullptr;
   }
   static void* take_from_new(Thread& t, Bin bin, unsigned want, bool& zeroed, bool reclaimed) {
-    if constexpr (Pool::kWholeSpans) {
-      Bundle bundle = Front::space(t.front, bin, want);
-      const Taken taken = new_span(t, bin, want, reclaimed, bundle.slots);
-      bundle.count = taken.slots;
-      return taken.slots != 0 ? hand_out(t, bin, taken, bundle, zeroed) : nullptr;
+    Bundle bundle = Front::space(t.front, bin, want);
+    const Taken taken = take_new(t, bin, want, reclaimed, bundle);
+    return taken.slots != 0 ? hand_out(t, bin, taken, bundle, zeroed) : nullptr;
+  }
+  // Takes from further spans until the bin has what the refill asked for, less the slot that it returns: a
+  // span of medium slots has few of them, and a crossing costs as much as ten slots. Not for slots of a page
+  // where bins write into those that they keep: these come alone.
+  static void top_up(Thread& t, Bin bin, unsigned want, bool anybodys) {
+    for (unsigned count = 0; (count = Front::count(t.front, bin) + 1) < want;) {
+      Bundle bundle = Front::space(t.front, bin, want - count);
+      Taken taken = take_some(t, bin, want - count, anybodys, bundle);
+      if (taken.slots == 0 && has_room(bin)) taken = take_new(t, bin, want - count, false, bundle);
+      if (taken.slots == 0) return;
+      receive(t, bin, taken, bundle, 0);
     }
-    const Taken taken = new_span(t, bin, want, reclaimed);
-    return taken.slots != 0 ? hand_out(t, bin, taken, Front::space(t.front, bin, want), zeroed) : nullptr;
   }
   // Of one span: those that were free are in the bundle, those that were carved are not.
   static void* hand_out(Thread& t, Bin bin, const Taken& taken, Bundle bundle, bool& zeroed) {
-    Retain::slots_out(t.retain, taken.slots * bin_size(bin));
-    if (taken.pages != 0) bind(t, bin, taken);
-    if (!taken.fresh) {
-      Spans::check_marks(t, bin, bundle);
-      Spans::move(bin, bundle, Phase::kLocalFree);
-      return stock(t, bin, bundle);
-    }
-    guard_tail(t, bin, taken);
-    Carved carved = Pool::carved(taken, bin);
-    while (carved.left() != 1) {
-      void* slot = carved.next();
-      if (Guard::kMarks) Guard::on_free(t.guard, slot, bin);
-      bundle.push(slot);
-    }
-    Spans::move(bin, bundle, Phase::kLocalFree);
-    t.took(bin, taken.slots);
-    if (bundle.count != 0) Front::fill(t.front, bin, bundle);
+    Carved carved = receive(t, bin, taken, bundle, 1);
+    if (!taken.fresh) return popped(t, bin);
     void* slot = carved.next();
     if (HZ_UNLIKELY(!Spans::move(bin, slot, Phase::kLocalFree))) return popped(t, bin);
     zeroed = taken.zeroed;
     // Recycled memory may still carry the mark of a slot that lay here before; zeroed memory is not touched.
     if (!Guard::kMarks || !zeroed) Guard::on_alloc(slot, bin);
     return slot;
+  }
+  // Into the bin, but for `rest` of those that were carved.
+  HZ_INLINE static Carved receive(Thread& t, Bin bin, const Taken& taken, Bundle bundle, unsigned rest) {
+    Retain::slots_out(t.retain, taken.slots * bin_size(bin));
+    if (taken.pages != 0) bind(t, bin, taken);
+    Carved carved = Pool::carved(taken, bin);
+    if (taken.fresh) {
+      guard_tail(t, bin, taken);
+      while (carved.left() != rest) {
+        void* slot = carved.next();
+        if (Guard::kMarks) Guard::on_free(t.guard, slot, bin);
+        bundle.push(slot);
+      }
+    } else {
+      Spans::check_marks(t, bin, bundle);
+    }
+    Spans::move(bin, bundle, Phase::kLocalFree);
+    t.took(bin, taken.fresh ? taken.slots : bundle.count);
+    if (bundle.count != 0) Front::fill(t.front, bin, bundle);
+    return carved;
   }
   static constexpr unsigned kMostAtOnce = 90;  // in band, for small stacks: test/stack
   static unsigned at_once(unsigned want) {
@@ -366,6 +393,16 @@ struct Boundary {
     return Source::dirty_bytes(S::global.source) < std::size_t{bin_granules(bin)} << kGranuleShift;
   }
 
+  // Where spans are carved whole, the slots are in the bundle.
+  static Taken take_new(Thread& t, Bin bin, unsigned want, bool reclaimed, Bundle& bundle) {
+    if constexpr (Pool::kWholeSpans) {
+      const Taken taken = new_span(t, bin, want, reclaimed, bundle.slots);
+      bundle.count = taken.slots;
+      return taken;
+    } else {
+      return new_span(t, bin, want, reclaimed);
+    }
+  }
   // Where spans are carved whole, the slots are listed in `out`.
   static Taken new_span(Thread& t, Bin bin, unsigned want, bool reclaimed, void** out = nullptr) {
     const Demand demand = {.force = reclaimed, .used = bin_slots(bin) * bin_size(bin)};

@@ -636,7 +636,7 @@ struct Heap {
   static void tell_policy(const Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
     if (Policy::watches())
       Policy::refilled(t.policy, align_up(size + kSeal == 0 ? 1 : size + kSeal, alignment),
-                       Policy::refill_batch(bin, Front::capacity(t.front, bin)));
+                       Front::count(t.front, bin) + 1);
   }
 
   HZ_COLD static void* no_memory() {

@@ -21,12 +21,22 @@ TYPED_TEST_SUITE(PolicyContract, PolicyBoxes);
 TYPED_TEST(PolicyContract, BatchesMoveSomethingAndNoMoreThanThereIs) {
   for (hz::Bin bin = 1; bin < hz::kBins; ++bin) {
     for (unsigned capacity = 0; capacity <= 1024; ++capacity) {
-      ASSERT_GE(TypeParam::refill_batch(bin, capacity), 1u);
-      ASSERT_LE(TypeParam::refill_batch(bin, capacity), capacity == 0 ? 1 : capacity);
-      ASSERT_GE(TypeParam::flush_batch(bin, capacity), 1u);
-      if (capacity == 0) continue;
-      ASSERT_LE(TypeParam::flush_batch(bin, capacity), capacity);
+      for (const bool goes_on : {false, true}) {
+        ASSERT_GE(TypeParam::refill_batch(bin, capacity, goes_on), 1u);
+        ASSERT_LE(TypeParam::refill_batch(bin, capacity, goes_on), std::max(capacity, 1u));
+        ASSERT_GE(TypeParam::flush_batch(bin, capacity, goes_on), 1u);
+        ASSERT_LE(TypeParam::flush_batch(bin, capacity, goes_on), std::max(capacity, 1u));
+      }
     }
+  }
+}
+
+TYPED_TEST(PolicyContract, ABinGoesOnWhileItCrossesInOneDirection) {
+  typename TypeParam::PerThread t;
+  for (const bool comes : {true, false, true}) {
+    EXPECT_FALSE(TypeParam::goes_on(t, 1, comes)) << "the first time";
+    for (int again = 0; again < 8; ++again) EXPECT_TRUE(TypeParam::goes_on(t, 1, comes));
+    EXPECT_FALSE(TypeParam::goes_on(t, 2, comes)) << "another class";
   }
 }
 

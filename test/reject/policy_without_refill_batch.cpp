@@ -11,9 +11,10 @@ struct Box {
   static unsigned max_capacity(Bin);
   static unsigned next_capacity(Bin, unsigned);
 #ifdef HZ_COMPLETE
-  static unsigned refill_batch(Bin, unsigned);
+  static unsigned refill_batch(Bin, unsigned, bool);
 #endif
-  static unsigned flush_batch(Bin, unsigned);
+  static unsigned flush_batch(Bin, unsigned, bool);
+  static bool goes_on(PerThread&, Bin, bool);
   static std::size_t budget(const PerThread&, const Allowance&);
   static Denial denied(PerThread&);
   static void denied_often(PerThread&, std::uint64_t);

@@ -13,6 +13,7 @@ namespace {
 struct SmallLine {
   static constexpr std::size_t kBinBytes = 2 * hz::kMiB;
   static constexpr unsigned kBinSlots = 256;
+  static constexpr std::size_t kThreadCacheBytes = 4 * hz::kMiB, kThreadCacheMost = 4 * hz::kMiB;
 };
 using Rules = hz::Frozen<SmallLine>;
 
@@ -45,11 +46,27 @@ TEST(Frozen, DoublesUpToTheBounds) {
   }
 }
 
-TEST(Frozen, HalfOfABinMovesAtATime) {
-  for (unsigned capacity = 2; capacity <= 256; ++capacity) {
-    EXPECT_EQ(capacity / 2, Rules::refill_batch(1, capacity));
-    EXPECT_EQ(capacity / 2, Rules::flush_batch(1, capacity));
+TEST(Frozen, HalfOfABinMovesAtATimeAndMoreWhileItGoesOn) {
+  for (unsigned capacity = 2; capacity < SmallLine::kBinSlots; ++capacity) {
+    EXPECT_EQ(capacity / 2, Rules::refill_batch(1, capacity, false));
+    EXPECT_EQ(capacity - capacity / 4, Rules::refill_batch(1, capacity, true));
+    EXPECT_EQ(capacity / 2, Rules::flush_batch(1, capacity, false));
+    EXPECT_EQ(capacity - capacity / 4, Rules::flush_batch(1, capacity, true));
+    EXPECT_EQ(capacity / 2, Rules::flush_batch(hz::kLastBin, capacity, true)) << "large slots";
   }
+}
+
+TEST(Frozen, AMagazineOfTwoMovesAtATime) {
+  EXPECT_EQ(SmallLine::kBinSlots / 2, Rules::refill_batch(1, SmallLine::kBinSlots, true));
+}
+
+TEST(Frozen, TwoCrossingsInARowShowADirection) {
+  Rules::PerThread t;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(Rules::goes_on(t, 1, true)) << "to and fro";
+    EXPECT_FALSE(Rules::goes_on(t, 1, false));
+  }
+  EXPECT_TRUE(Rules::goes_on(t, 1, false));
 }
 
 }  // namespace

@@ -76,13 +76,16 @@ template <class P>
 concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, Learning learning,
                                   const Cap& cap, typename P::PerThread& t, const typename P::PerThread& seen,
                                   const Allowance& allowance, std::uint64_t microseconds,
-                                  std::uint16_t fingerprint, const Held& held, TextView name) {
-  { P::first_capacity(bin) } -> std::same_as<unsigned>;           // of a bin when it is first used
-  { P::max_capacity(bin) } -> std::same_as<unsigned>;             // never more
-  { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;  // after it ran empty or full
-  { P::refill_batch(bin, capacity) } -> std::same_as<unsigned>;   // at least 1
-  { P::flush_batch(bin, capacity) } -> std::same_as<unsigned>;
+                                  std::uint16_t fingerprint, bool comes, bool goes_on, const Held& held,
+                                  TextView name) {
+  { P::first_capacity(bin) } -> std::same_as<unsigned>;                   // of a bin when it is first used
+  { P::max_capacity(bin) } -> std::same_as<unsigned>;                     // never more
+  { P::next_capacity(bin, capacity) } -> std::same_as<unsigned>;          // after it ran empty or full
+  { P::refill_batch(bin, capacity, goes_on) } -> std::same_as<unsigned>;  // at least 1
+  { P::flush_batch(bin, capacity, goes_on) } -> std::same_as<unsigned>;
   // Of a thread, with its lock. All zero bytes would do for a new one, but for its budget.
+  // A bin is refilled, or flushed: so were the last times, and the only thread is filling or draining.
+  { P::goes_on(t, bin, comes) } -> std::same_as<bool>;
   { P::budget(seen, allowance) } -> std::same_as<std::size_t>;  // what its bins' capacities may sum up to
   { P::denied(t) } -> std::same_as<Denial>;
   { P::denied_often(t, microseconds) } -> std::same_as<void>;  // at that time
