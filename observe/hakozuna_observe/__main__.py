@@ -26,7 +26,8 @@ def _as_json(one: picture.Picture) -> str:
     known = dataclasses.asdict(one)
     for each, written in zip(one.classes, known["classes"], strict=True):
         written["held_open"] = each.held_open
-    return json.dumps({"hz": "stat"} | known | {"held_open": one.held_open}, separators=(",", ":"))
+    sums = {"held_open": one.held_open, "trimmable": one.trimmable}
+    return json.dumps({"hz": "stat"} | known | sums, separators=(",", ":"))
 
 
 def _of_file(path: Path, options: argparse.Namespace) -> str:

@@ -37,6 +37,7 @@ class SizeClass:
     spans: int = 0
     span_bytes: int = 0
     untouched: int = 0  # bytes of them that never had memory, or gave it back
+    free_pages: int = 0  # bytes of pages that have memory, and into which no slot reaches that is out
     slots: int = 0  # that fit into the spans
     out: int = 0  # slots: live, cached by threads, or waiting between them
     cached: int = 0  # of these, by threads
@@ -96,6 +97,11 @@ class Picture:
     def held_open(self) -> int:
         """Bytes free in spans that some slot keeps in use."""
         return sum(one.held_open for one in self.classes)
+
+    @property
+    def trimmable(self) -> int:
+        """Bytes that a trim would return to the system at least; more where cached slots keep pages."""
+        return self.stats["bytes_dirty"] + sum(one.free_pages for one in self.classes)
 
 
 class _Reader:
@@ -273,26 +279,67 @@ def _count_spans(reader: _Reader, base: int, begin: int, top: int, classes: list
     places = [word.at // 2 for word in words if word is not None]
     if len(places) != len(words):
         return
-    page = reader.layout.number("span.page")
+    bits = _Bits(reader, classes, granule)
     while begin < top:
         count = min(top - begin, _ROWS)
         try:
             text = array("H", reader.process.read(base + begin * width, count * width))
         except UnreadableError:  # the rows of a new span may not be there yet, and those of an old one no longer
             return
-        _count_rows([text[place :: width // 2] for place in places], classes, granule, page)
+        _count_rows([text[place :: width // 2] for place in places], classes, granule, bits, begin)
         begin += count
 
 
-def _count_rows(columns: list[array[int]], classes: list[SizeClass], granule: int, page: int) -> None:
-    for place, carved, free, absent in zip(*columns, strict=True):
+def _count_rows(columns: list[array[int]], classes: list[SizeClass], granule: int, bits: _Bits, begin: int) -> None:
+    for row, (place, carved, free, absent) in enumerate(zip(*columns, strict=True), begin):
         number = place & 0xFF
         if number == 0 or number >= len(classes):
             continue
         one = classes[number]
         slots = granule // one.size if one.size <= granule else 1
         span_bytes = -(-one.size * slots // granule) * granule
-        _add_span(one, slots, max(carved - free, 0), span_bytes, bin(absent).count("1") * page)
+        _add_span(one, slots, max(carved - free, 0), span_bytes, bin(absent).count("1") * bits.page)
+        if free != 0:
+            one.free_pages += bits.free_pages(row, number, carved, absent)
+
+
+class _Bits:
+    """The bits of free slots in their spans, and the pages that they leave free."""
+
+    def __init__(self, reader: _Reader, classes: list[SizeClass], granule: int) -> None:
+        number = reader.layout.number
+        self._process, self._classes, self._granule = reader.process, classes, granule
+        self._pages_go = bool(number("span.pages_go"))
+        self._tables = {
+            name: (reader.one(f"bits.{name}"), number(f"bits.{name}_bytes")) for name in ("sparse", "wide", "dense")
+        }
+        self._last_wide, self._last_dense = number("bits.last_wide"), number("bits.last_dense")
+        self._masks: dict[int, list[int]] = {}  # of the slots that reach into each page, by class
+        self.page = number("span.page")
+
+    def free_pages(self, row: int, number: int, carved: int, absent: int) -> int:
+        """Bytes of the pages of a span that a trim returns; 0 where the line keeps them."""
+        at, width = self._tables[
+            "sparse" if number > self._last_wide else "wide" if number > self._last_dense else "dense"
+        ]
+        if not self._pages_go or not at or self._classes[number].size >= self._granule:
+            return 0
+        try:
+            home = int.from_bytes(self._process.read(at + row * width, width), "little") | -1 << carved
+        except UnreadableError:
+            return 0
+        if number not in self._masks:
+            self._masks[number] = self._masks_of(self._classes[number].size)
+        masks = self._masks[number]
+        return self.page * sum(home & mask == mask for page, mask in enumerate(masks) if not absent >> page & 1)
+
+    def _masks_of(self, size: int) -> list[int]:
+        slots = self._granule // size
+        masks = []
+        for begin in range(0, self._granule, self.page):
+            first, end = min(begin // size, slots), min((begin + self.page - 1) // size + 1, slots)
+            masks.append((1 << end) - (1 << first))
+        return masks
 
 
 def _add_span(one: SizeClass, slots: int, out: int, span_bytes: int, untouched: int) -> None:

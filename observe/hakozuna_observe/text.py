@@ -60,6 +60,7 @@ def _summary(picture: Picture) -> list[str]:
         ("held open", picture.held_open, "free memory in spans that some slot keeps in use"),
         ("dirty", stats["bytes_dirty"], "free, still backed by memory"),
         ("metadata", stats["bytes_metadata"], "the heap's own"),
+        ("trim", picture.trimmable, "what a trim returns at least: dirty, free pages of spans"),
         ("peak", stats["bytes_peak"], "highest live and cached so far"),
     ]
     lines = _rows(rows)

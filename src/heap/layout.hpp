@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/layout.hpp"
+#include "heap/discard.hpp"
 #include "heap/of_line.hpp"
 #include "heap/tables.hpp"
 
@@ -46,8 +47,9 @@ struct LayoutOf {
     kSite
   };
 
-  static constexpr layout::Words<10> kOwn = {
+  static constexpr layout::Words<11> kOwn = {
       Word("granule.bytes", kGranule),
+      {"span.pages_go", Discard<Line>::kPossible ? 1 : 0},
       {"metadata.bytes", sizeof(Global) + sizeof(typename S::Shelves)},
       {"metadata.per_granule", Tables<Line>::kUsualBytesPerGranule},
       {"process.counting", offsetof(Global, counting), 1},

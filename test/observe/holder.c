@@ -3,10 +3,12 @@
  * A process to look into: its threads leave caches, live blocks and blocks that others free; then it is at
  * rest, or goes on (`busy`), or has a child that is at rest, too (`fork`), or closes all files but its
  * standard ones and takes another folder for its root (`shut`), or its first thread has ended (`left`), or it
- * freed a block twice (`twice`). For each line on its standard input it writes what hz_stats says; it ends
- * with its input. Started by the tests of this folder.
+ * freed a block twice (`twice`), or 19 of 20 blocks, and lets their memory stay (`survivors`). For each line
+ * on its standard input it writes what hz_stats says, after a trim if the line begins with `t`; it ends with
+ * its input. Started by the tests of this folder.
  */
 #include <hakozuna/hakozuna.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +71,10 @@ static void tell(void) {
 }
 
 static void* answer(void* unused) {
-  for (char one; read(0, &one, 1) == 1;)
+  for (char one; read(0, &one, 1) == 1;) {
+    if (one == 't') malloc_trim(0);
     if (one == '\n') tell();
+  }
   return unused;
 }
 
@@ -85,6 +89,13 @@ int main(int argc, char** argv) {
     free(first);
     free(second);
     free(first);
+  } else if (strcmp(mode, "survivors") == 0) {
+    enum { kMany = 40000 };
+    static void* blocks[kMany];
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    for (int i = 0; i < kMany; ++i) memset(blocks[i] = malloc(512), 1, 512);
+    for (int i = 0; i < kMany; ++i)
+      if (i % 20 != 0) free(blocks[i]);
   } else if (strcmp(mode, "busy") == 0) {
     pthread_create(&thread, NULL, busy, NULL);
   } else {

@@ -43,11 +43,11 @@ class Held:
         )
         self.pid, _ = self.stats()  # it is at rest, and in `fork` its child's
 
-    def stats(self) -> tuple[int, dict[str, int]]:
-        """The number of who answers, and what hz_stats says there."""
+    def stats(self, *, trimmed: bool = False) -> tuple[int, dict[str, int]]:
+        """The number of who answers, and what hz_stats says there; after a malloc_trim, if `trimmed`."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("\n")
+        self.process.stdin.write("t\n" if trimmed else "\n")
         self.process.stdin.flush()
         pid, *values = (int(word) for word in self.process.stdout.readline().split())
         return pid, dict(zip(FIELDS, values, strict=True))

@@ -65,6 +65,21 @@ def test_what_is_seen_is_what_hz_stats_says(
         assert all(len(row) <= 80 for row in page.splitlines()), page
 
 
+@pytest.mark.parametrize("line", LINES)
+def test_what_a_trim_would_return(line: str, hold: Holders) -> None:
+    """Resident memory falls by what was shown, and by what threads cached; then nothing more is shown."""
+    held = hold(line, "survivors")
+    (one,) = picture.look(held.pid)
+    assert f"trim{text.size(one.trimmable):>16}" in text.render(one)
+    held.stats(trimmed=True)
+    (after,) = picture.look(held.pid)
+    gone, cached = one.resident - after.resident, one.stats["bytes_cached"]
+    assert one.trimmable * 0.95 - (256 << 10) < gone < one.trimmable + cached + (1 << 20)
+    assert after.trimmable < 1 << 20
+    if line not in ("hz3", "hz3-fast", "hz7", "secure"):
+        assert one.trimmable > 4 << 20, "pages between survivors"
+
+
 def test_what_is_taken_back_meanwhile_counts_once(hold: Holders) -> None:
     """The purger takes what idle threads cache just then."""
     held = hold("hakozuna")

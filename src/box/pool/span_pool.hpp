@@ -80,7 +80,16 @@ struct BasicSpanPool {
   using Shelf = typename Global::Shelf;
 
   static constexpr auto words() {
-    return layout::Words<1>{layout::Word("pool.spans", offsetof(Global, spans), sizeof(void*))};
+    constexpr std::size_t bits = offsetof(Global, bits);
+    return layout::Words<9>{layout::Word("pool.spans", offsetof(Global, spans), sizeof(void*)),
+                            {"bits.sparse", bits + offsetof(Bits, sparse), sizeof(void*)},
+                            {"bits.wide", bits + offsetof(Bits, wide), sizeof(void*)},
+                            {"bits.dense", bits + offsetof(Bits, dense), sizeof(void*)},
+                            {"bits.sparse_bytes", Bits::kSparseBytes},
+                            {"bits.wide_bytes", Bits::kWideBytes},
+                            {"bits.dense_bytes", Bits::kDenseBytes},
+                            {"bits.last_wide", Bits::kLastWide},
+                            {"bits.last_dense", Bits::kLastDense}};
   }
   // The low byte of `place` is the class; 0: the granule begins no span.
   static constexpr auto words_of_span() {
