@@ -5,8 +5,8 @@
 // and restores what it saved would find a handler that it did not set, which Python's signal module, for one,
 // cannot restore. A program that asks for the default action gets ours; of SIGSEGV and SIGBUS, too, where
 // blocks lie on guarded pages: a crash handler that puts the default back and returns is followed by our
-// report. These are shown as they are, for handlers hand on to them. Called by programs in place of the C
-// library's; costs a load more than these.
+// report. sigaction shows ours of these two as they are, for handlers hand on to them. signal shows what
+// stands behind ours. Called by programs in place of the C library's; costs a load more than these.
 #include <errno.h>
 #include <signal.h>
 
@@ -59,15 +59,17 @@ Handler shown(Handler handler) {
   const struct sigaction* const chosen = hz::os::termination_action();
   return chosen != nullptr && handler == chosen->sa_handler ? SIG_DFL : handler;
 }
+Handler behind(int number, Handler handler) { return hz::os::behind_access(number, shown(handler)); }
 
 // `flags`: those of the action where the C library's function is not to be had.
 Handler set_handler(Handler (*next)(int, Handler), int number, Handler handler, int flags) {
   const struct sigaction* wanted = handler == SIG_DFL ? ours(number) : nullptr;
-  if (wanted == nullptr && next != nullptr) return shown(next(number, handler));
+  if (wanted == nullptr && next != nullptr) return behind(number, next(number, handler));
   struct sigaction other = {}, before = {};
   other.sa_handler = handler;
   other.sa_flags = flags;
-  return act(number, wanted != nullptr ? wanted : &other, &before) == 0 ? shown(before.sa_handler) : SIG_ERR;
+  return act(number, wanted != nullptr ? wanted : &other, &before) == 0 ? behind(number, before.sa_handler)
+                                                                        : SIG_ERR;
 }
 
 // While there is one thread: a signal handler may come to these at any time.

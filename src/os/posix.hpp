@@ -48,6 +48,9 @@ const struct sigaction* termination_action();
 // Returns the action of ours that stands for the default one of SIGSEGV or SIGBUS: no handler comes behind
 // it. nullptr of another signal, or where on_access_fault() set none, or while it gives way to the default.
 const struct sigaction* access_action(int signal);
+// Returns the handler that a signal() shows in place of `handler`: of ours for SIGSEGV and SIGBUS the one
+// that stands behind it. Ours cannot be set by signal(), nor called with a number alone.
+void (*behind_access(int signal, void (*handler)(int)))(int);
 // Opens a file of the process once more, by its number, for a thread that has descriptors of its own.
 // Returns less than 0 if that fails.
 long reopened(long number);

@@ -54,10 +54,12 @@ bool is_ours_to_tell(const siginfo_t* what, const void* context) {
   return what->si_code > 0 && is_told(address(what->si_addr), code_of(context));
 }
 
+unsigned index_of(int signal) { return signal == kSignals[0] ? 0 : 1; }
+
 void handle(int signal, siginfo_t* what, void* context) {
   const KeepErrno keep;
   if (is_ours_to_tell(what, context)) return;
-  const unsigned which = signal == kSignals[0] ? 0 : 1;
+  const unsigned which = index_of(signal);
   struct sigaction to = before[which];
   if ((to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 &&
       is_spent[which].exchange(true, std::memory_order_relaxed)) {
@@ -100,6 +102,15 @@ const struct sigaction* access_action(int signal) {
   const bool is_access = signal == kSignals[0] || signal == kSignals[1];
   if (!is_access || gives_way.load(std::memory_order_relaxed)) return nullptr;
   return is_installed.load(std::memory_order_acquire) ? &alone : nullptr;  // acquire: as above
+}
+
+void (*behind_access(int signal, void (*handler)(int)))(int) {
+  struct sigaction ours = {};
+  ours.sa_handler = handler;
+  if (ours.sa_sigaction == &handle_alone) return SIG_DFL;
+  if (ours.sa_sigaction != &handle) return handler;
+  const unsigned which = index_of(signal);
+  return is_spent[which].load(std::memory_order_relaxed) ? SIG_DFL : before[which].sa_handler;
 }
 
 }  // namespace hz::os
