@@ -2,8 +2,9 @@
 //
 // A dlsym that finds our malloc and free where the C library's finds its own. Every library depends on the C
 // library, so a look-up of "free" in one of them ends there: ctypes.CDLL("libc.so.6").free is the C
-// library's, and would be called with blocks of ours. With HZ_DEEPBIND=keep it stays so. Called by programs
-// in place of the C library's dlsym. Cost: of a look-up in a library, a compare of the name with 25 others.
+// library's, and would be called with blocks of ours. So does a look-up behind a library that was loaded
+// after us (RTLD_NEXT). With HZ_DEEPBIND=keep it stays so. Called by programs in place of the C library's
+// dlsym. Cost: of a look-up in or behind a library, a compare of the name with 25 others.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -91,6 +92,11 @@ HZ_COLD void* find_in(Find next, void* handle, const char* name, void* ours) {
   return is_theirs && !hz::ThisLibrary::keeps_deepbind() ? ours : found;
 }
 
+// Of RTLD_NEXT.
+HZ_COLD bool is_found_behind(const void* caller, const char* name) {
+  return !hz::ThisLibrary::keeps_deepbind() && hz::os::is_c_library_next(caller, name);
+}
+
 // While there is one thread, and nothing can be unloaded.
 __attribute__((constructor)) void at_load() {
   next_dlsym();
@@ -104,9 +110,10 @@ __attribute__((constructor)) void at_load() {
 HZ_EXPORT void* dlsym(void* handle, const char* name) noexcept {
   const Find next = next_dlsym();
   if (next == nullptr) return nullptr;
-  if (handle != RTLD_NEXT && handle != RTLD_DEFAULT) {
+  if (handle != RTLD_DEFAULT) {
     void* const ours = own_function(name);
-    if (ours != nullptr) return find_in(next, handle, name, ours);
+    if (ours != nullptr && handle != RTLD_NEXT) return find_in(next, handle, name, ours);
+    if (ours != nullptr && is_found_behind(__builtin_return_address(0), name)) return ours;
   }
   return next(handle, name);
 }

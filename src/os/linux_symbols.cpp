@@ -96,6 +96,26 @@ void* first_of(const link_map* images, const link_map* but, const char* name) {
   return nullptr;
 }
 
+// What the loader says of an image.
+struct Loaded {
+  Loaded(const dl_phdr_info& image, std::uintptr_t caller) : bias(image.dlpi_addr) {
+    for (unsigned i = 0; i < image.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = image.dlpi_phdr[i];
+      const std::uintptr_t begin = bias + part.p_vaddr;
+      if (part.p_type == PT_DYNAMIC) dynamic = static_cast<const ElfW(Dyn)*>(pointer(begin));
+      if (part.p_type == PT_LOAD) holds_caller = holds_caller || caller - begin < part.p_memsz;
+    }
+  }
+  bool is_ours() const { return dynamic == own_dynamic_section; }
+  void* function(const char* name) const {
+    return dynamic == nullptr ? nullptr : Image(bias, dynamic).function(name);
+  }
+
+  std::uintptr_t bias;
+  const ElfW(Dyn) * dynamic = nullptr;
+  bool holds_caller = false;
+};
+
 struct Search {
   const std::uintptr_t caller;
   const char* const name;
@@ -103,21 +123,38 @@ struct Search {
   void* elsewhere = nullptr;
 
   static int visit(dl_phdr_info* image, std::size_t, void* search) {
-    static_cast<Search*>(search)->look_into(*image);
+    static_cast<Search*>(search)->look_into(Loaded(*image, static_cast<Search*>(search)->caller));
     return 0;
   }
-  void look_into(const dl_phdr_info& image) {
-    const ElfW(Dyn)* dynamic = nullptr;
-    bool holds_caller = false;
-    for (unsigned i = 0; i < image.dlpi_phnum; ++i) {
-      const ElfW(Phdr)& part = image.dlpi_phdr[i];
-      const std::uintptr_t begin = image.dlpi_addr + part.p_vaddr;
-      if (part.p_type == PT_DYNAMIC) dynamic = static_cast<const ElfW(Dyn)*>(pointer(begin));
-      if (part.p_type == PT_LOAD) holds_caller = holds_caller || caller - begin < part.p_memsz;
-    }
-    if (dynamic == nullptr || dynamic == own_dynamic_section) return;
-    void*& found = holds_caller ? near : elsewhere;
-    if (found == nullptr) found = Image(image.dlpi_addr, dynamic).function(name);
+  void look_into(const Loaded& image) {
+    if (image.is_ours()) return;
+    void*& found = image.holds_caller ? near : elsewhere;
+    if (found == nullptr) found = image.function(name);
+  }
+};
+
+// By the C library's function: ThreadSanitizer wraps it, and calls dlsym before its wrapper works.
+void visit_images(int (*visit)(dl_phdr_info*, std::size_t, void*), void* search) {
+  const auto theirs = reinterpret_cast<decltype(&dl_iterate_phdr)>(c_library_function("dl_iterate_phdr"));
+  (theirs != nullptr ? theirs : &dl_iterate_phdr)(visit, search);
+}
+
+// In the order of loading: us, then the caller, then what it finds first.
+struct NextSearch {
+  const std::uintptr_t caller;
+  const char* const name;
+  bool has_passed_us = false, has_passed_caller = false;
+  void* found = nullptr;
+
+  static int visit(dl_phdr_info* image, std::size_t, void* search) {
+    return static_cast<NextSearch*>(search)->ends_at(
+        Loaded(*image, static_cast<NextSearch*>(search)->caller));
+  }
+  int ends_at(const Loaded& image) {
+    if (has_passed_caller) found = image.function(name);
+    if (image.is_ours()) has_passed_us = true;
+    if (image.holds_caller) has_passed_caller = true;
+    return found != nullptr || (has_passed_caller && !has_passed_us) ? 1 : 0;
   }
 };
 
@@ -126,8 +163,17 @@ struct Search {
 void* function_near(const void* caller, const char* name, bool anywhere) {
   const KeepErrno keep;
   Search search = {address(caller), name};
-  dl_iterate_phdr(&Search::visit, &search);
+  visit_images(&Search::visit, &search);
   return search.near != nullptr || !anywhere ? search.near : search.elsewhere;
+}
+
+bool is_c_library_next(const void* caller, const char* name) {
+  const KeepErrno keep;
+  NextSearch search = {address(caller), name};
+  visit_images(&NextSearch::visit, &search);
+  if (!search.has_passed_us || !search.has_passed_caller) return false;
+  void* const theirs = c_library_function(name);
+  return theirs != nullptr && (search.found == nullptr || search.found == theirs);
 }
 
 void* next_function(const char* name) {

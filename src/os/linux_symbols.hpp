@@ -19,6 +19,10 @@ void* c_library_function(const char* name);
 // Returns a function of the kernel's vDSO, which begins at `base`; nullptr if it has none, or there is none.
 void* vdso_function(std::uintptr_t base, const char* name);
 
+// Returns true if dlsym(RTLD_NEXT, name) of `caller`, which was loaded behind ours, ends at the C library's
+// function, or finds none. Takes the loader's lock.
+bool is_c_library_next(const void* caller, const char* name);
+
 // Returns the function of that name in the image that holds the address `caller`, or nullptr if that image
 // has none or is ours. With `anywhere` the first other image that has it counts, too, also one that was
 // loaded with RTLD_LOCAL. Takes the loader's lock.

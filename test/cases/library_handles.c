@@ -2,7 +2,8 @@
 // Who looks up the C library's malloc and free in a library by its handle, as interfaces to foreign functions
 // do (ctypes.CDLL("libc.so.6").free), gets ours, and frees by it what strdup made. Other functions are found
 // as before: of a library that has a malloc of its own, behind the caller (RTLD_NEXT), everywhere
-// (RTLD_DEFAULT), by a version. With HZ_DEEPBIND=keep they are the C library's.
+// (RTLD_DEFAULT), by a version. A plugin finds ours behind itself, too. With HZ_DEEPBIND=keep they are the C
+// library's.
 // run: shared
 // run: HZ_DEEPBIND=clear shared
 // run: HZ_DEEPBIND=keep kept
@@ -56,6 +57,9 @@ int main(int argc, char** argv) {
   expect((dlsym(plugin, "free") == dlsym(RTLD_DEFAULT, "free")) == shared, "what the library depends on");
   int (*sees_itself)(void) = (int (*)(void))dlsym(plugin, "sees_itself");
   expect(sees_itself(), "RTLD_DEFAULT and RTLD_NEXT of a plugin");
+  int (*shares)(void) = (int (*)(void))dlsym(plugin, shared ? "shares_next" : "shares_no_next");
+  expect(shares(), "malloc and free behind a plugin");
+  if (shared) ((void (*)(void))dlsym(plugin, "frees_by_next"))();
 
   dlerror();
   expect(dlsym(c, "no_such_function") == NULL && dlerror() != NULL, "an error is told");
