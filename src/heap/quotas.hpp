@@ -25,6 +25,7 @@
 
 #include "base/bytes.hpp"
 #include "heap/boundary.hpp"
+#include "heap/fences.hpp"
 #include "heap/huge.hpp"
 
 namespace hz {
@@ -50,7 +51,8 @@ struct Quotas {
     const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
     if (next == Sample::kProfile) {
       const std::size_t bytes = Line::Guard::kSealBytes != 0 ? size : bin_size(bin);
-      if (void* block = H::allocate(t, bytes, 1, zeroed, 0, false)) {
+      void* const block = has_mappings() ? H::allocate(t, bytes, 1, zeroed, 0, false) : nullptr;
+      if (block != nullptr) {
         H::count_as_sample(t, block, bin);
         return sample = next, block;
       }
@@ -96,6 +98,10 @@ struct Quotas {
     return 256U;
   }();
   static constexpr unsigned kFew = 16;  // what needs no magazine
+
+  // Behind a fence a sample is two mappings, of which a process has 65,530: a quarter of them.
+  static constexpr std::size_t kMostFenced = 8192;
+  static bool has_mappings() { return !Fences<Line>::kStand || HeapProfile::samples() < kMostFenced; }
 
   // Who looks from outside reads as many bytes of a quota as of a state.
   static constexpr std::size_t kBytes = sizeof(Quota) < sizeof(Thread) ? sizeof(Thread) : sizeof(Quota);
