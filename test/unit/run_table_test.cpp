@@ -160,6 +160,29 @@ TEST_F(RunTableTest, DirtyRunsAreFoundFirst) {
   EXPECT_EQ(b, table_->oldest_dirty());
 }
 
+TEST_F(RunTableTest, ARunIsFoundByThePagesOfItsLastRow) {
+  // Three spans with tails of 4, 1 and no pages, and one of two rows, with used rows between them.
+  const std::uint32_t runs[] = {Acquire(1, 1, 0), Acquire(1, 1, 0), Acquire(1, 1, 0), Acquire(1, 1, 0),
+                                Acquire(1, 1, 0), Acquire(1, 1, 0), Acquire(2, 1, 0), Acquire(1, 1, 0)};
+  table_->last_of(runs[0]).backed = 12;
+  table_->last_of(runs[2]).backed = 15;
+  table_->last_of(runs[6]).backed = 14;
+  for (const unsigned i : {0U, 2U, 4U, 6U}) Release(runs[i], true);
+  ExpectAgreement();
+  EXPECT_EQ(runs[0], table_->find(1, 1, 0, 12));
+  EXPECT_EQ(runs[2], table_->find(1, 1, 0, 15));
+  EXPECT_EQ(runs[4], table_->find(1, 1, 0));
+  EXPECT_EQ(runs[0], table_->find(1, 1, 0, 9)) << "the nearest";
+  EXPECT_EQ(runs[6], table_->find(2, 1, 0)) << "the only one of that length";
+  EXPECT_EQ(runs[6] + 1, table_->find(1, 1, 0, 14)) << "the end of a longer run";
+  EXPECT_EQ(1u, table_->use(runs[6] + 1, 1));
+  Paint(runs[6] + 1, 1, Colour::kUsed);
+  used_[runs[6] + 1] = 1;
+  ExpectAgreement();
+  Release(runs[6] + 1, true);
+  ExpectAgreement();
+}
+
 TEST_F(RunTableTest, NeighboursMergeOnBothSides) {
   const std::uint32_t a = Acquire(3, 1, 0);
   const std::uint32_t b = Acquire(4, 1, 0);

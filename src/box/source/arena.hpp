@@ -261,6 +261,11 @@ struct Arena {
     return ((g.reached - g.clean) << kGranuleShift) - (g.tails << kPageShift) + g.reached * g.per_granule;
   }
 
+  // Of a run of which so many bytes will be used, 0: all, the pages of its last granule that will be.
+  static unsigned last_pages(std::size_t used) {
+    const std::size_t pages = align_up(used, os::page_bytes()) >> kPageShift;
+    return static_cast<unsigned>((pages + kPagesPerGranule - 1) % kPagesPerGranule) + 1;
+  }
   // Notes that no page behind the first `used` bytes of a run is used, of whose last granule the first
   // `backed` pages may have memory. Returns how many bytes at its end have to be purged for that.
   static std::size_t cut_tail(Global& g, std::uint32_t row, std::size_t used, std::uint8_t backed) {
@@ -304,7 +309,8 @@ struct Arena {
     if (granules >= g.plan.rows() || alignment >= g.plan.rows()) return {};
     if (held(g) + ((granules + demand.room) << kGranuleShift) <= g.limits.soft) granules += demand.room;
     for (;;) {
-      std::uint32_t row = g.runs.find(granules, alignment, bias);
+      const unsigned pages = granules == least ? last_pages(demand.used) : RunTable::kAllPages;
+      std::uint32_t row = g.runs.find(granules, alignment, bias, pages);
       // The system has promised what is free here.
       if (row == 0 && !os::promises(granules << kGranuleShift)) {
         if (granules == least) return {};

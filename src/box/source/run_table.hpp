@@ -92,8 +92,13 @@ struct RunTable {
   }
 
   // A free run that holds `length` rows at a multiple of `alignment` (rows counted from `-bias`), split so
-  // that it starts there; 0 if there is none. It stays in the table until use().
-  std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias) {
+  // that it starts there; 0 if there is none. It stays in the table until use(). `pages`: so many pages of
+  // the last row will be used.
+  std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias,
+                     unsigned pages = kAllPages) {
+    if (alignment == 1) {
+      if (const std::uint32_t row = find_fitting(length, pages)) return row;
+    }
     for (const Lists* lists : {&dirty_runs, &clean_runs}) {
       for (unsigned i = lists->from(list_of(length)); i != kLists; i = lists->from(i + 1)) {
         for (std::uint32_t row = lists->of[i].first; row != 0; row = rows[row].next) {
@@ -326,6 +331,37 @@ struct RunTable {
   void unlink(List& list, std::uint32_t row) {
     (rows[row].next != 0 ? rows[rows[row].next].previous : list.last) = rows[row].previous;
     (rows[row].previous != 0 ? rows[rows[row].previous].next : list.first) = rows[row].next;
+  }
+
+  // A part of a dirty run, and by how many pages its last row differs from what is wanted.
+  struct Fit {
+    std::uint32_t run = 0, start = 0;
+    unsigned differs = ~0U;
+  };
+  void compare(Fit& best, std::uint32_t run, std::size_t start, std::size_t length, unsigned pages) const {
+    const unsigned backed = rows[start + length - 1].backed;
+    const unsigned differs = backed < pages ? pages - backed : backed - pages;
+    if (differs < best.differs) best = {run, static_cast<std::uint32_t>(start), differs};
+  }
+  // Returns an end of a dirty run whose last row has about as many pages with memory as will be used, split
+  // so that it starts there; 0 if there is none. One that was a span with such a tail fits: no page behind
+  // the last slot has to be purged, and none before it faults. Cost: reads up to kRuns runs.
+  std::uint32_t find_fitting(std::size_t length, unsigned pages) {
+    constexpr unsigned kRuns = 16;
+    Fit best;
+    unsigned seen = 0;
+    for (unsigned i = dirty_runs.from(list_of(length)); i != kLists; i = dirty_runs.from(i + 1)) {
+      for (std::uint32_t run = dirty_runs.of[i].first; run != 0; run = rows[run].next) {
+        if (rows[run].length < length) continue;
+        if (best.differs == 0 || seen++ == kRuns) return begun(best);
+        compare(best, run, run, length, pages);
+        compare(best, run, run + rows[run].length - length, length, pages);
+      }
+    }
+    return begun(best);
+  }
+  std::uint32_t begun(const Fit& fit) {
+    return fit.start == fit.run ? fit.run : split(fit.run, fit.start - fit.run);
   }
 
   // Splits a free run after `length` rows; the second part's first row.
