@@ -311,11 +311,12 @@ class Process:
             scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text().strip()
         except OSError:
             scope = "0"
-        if scope != "0" and self._owner() == os.geteuid():
+        if scope != "0" and self.owner() == os.geteuid():
             why = f"kernel.yama.ptrace_scope is {scope}: root may"
         return UnseenError(f"process {self.pid} may not be looked into: {why}", 3)
 
-    def _owner(self) -> int:
+    def owner(self) -> int:
+        """The number of its user; -1 if it has ended."""
         try:
             return self.root.stat().st_uid
         except OSError:

@@ -129,6 +129,7 @@ class Profile:
     sites: list[Site]
     mappings: list[Code]
     root: Path | None = None
+    owner: int = field(default=-1, compare=False)  # the user of the process, or of the file
 
     def sum(self) -> Figures:
         """Of all sites."""
@@ -145,7 +146,9 @@ def read(path: str) -> Profile:
     """Of a file as the library writes it."""
     try:
         with open_regular(Path(path)) as file:
-            return _parse(file, path)
+            parsed = _parse(file, path)
+            parsed.owner = os.fstat(file.fileno()).st_uid
+            return parsed
     except (OSError, ValueError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         raise UnseenError(f"{path}: {why}", UNREADABLE) from None
@@ -312,6 +315,7 @@ def _of_heap(process: Process, heap: layout.Layout) -> Profile | None:
         sites=list(_sites(process, heap, table)),
         mappings=mappings,
         root=process.root,
+        owner=process.owner(),
     )
 
 

@@ -3,8 +3,8 @@
 
 Called by prof.py, once for all profiles that it reads. Where a file, or the file of its debugging information, knows
 lines of sources, llvm-symbolizer or addr2line is asked, once a file; else, and where there is neither, the file's own
-tables of symbols answer. What has no name is shown as file and offset. Costs what these programs cost: for a file with
-much debugging information seconds.
+tables of symbols answer. Code that lies in no file has the name that its compiler wrote (perf_map.py). What has no name
+is shown as file and offset. Costs what these programs cost: for a file with much debugging information seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakozuna_observe import perf_map
 from hakozuna_observe.elf import Image
 from hakozuna_observe.process import open_regular
 from hakozuna_observe.profile import Code, Profile
@@ -64,6 +65,7 @@ class Names:
         named: list[Named] = []
         for number, profile in enumerate(profiles):
             frames: Named = {}
+            compiled: set[int] = set()  # addresses in no file
             starts = [code.start for code in profile.mappings]
             for address in {address for site in profile.sites for address in site.stack}:
                 # A return address may be the first byte behind its function.
@@ -73,9 +75,14 @@ class Names:
                 # Of a system that tells no mappings there are addresses, and nothing else.
                 frames[address] = (_unnamed(code, at) if starts else Frame(f"{at:#x}"),)
                 file = self.file_of(profile, code) if code is not None else None
+                if starts and _is_of_no_file(code):
+                    compiled.add(address)
                 if code is not None and file is not None and self.is_asking:
                     in_file = wanted.setdefault(file, {})
                     in_file.setdefault(at - code.start + code.offset, []).append((number, address, code))
+            if self.is_asking:
+                for at, name in perf_map.names_of(profile, (address - 1 for address in compiled)).items():
+                    frames[at + 1] = (Frame(*perf_map.place_of(name), module="[anon]", is_known=True),)
             named.append(frames)
         for file, offsets in wanted.items():
             self._warn_of_changes(file, {number for places in offsets.values() for number, *_ in places}, profiles)
@@ -179,6 +186,10 @@ def _nameless(module: str, beginnings: list[int], address: int) -> str:
 
 def _file_name(module: str) -> str:
     return Path(module.removesuffix(" (deleted)")).name
+
+
+def _is_of_no_file(code: Code | None) -> bool:
+    return code is None or code.path == "" or code.path.startswith("[anon")
 
 
 def _unnamed(code: Code | None, at: int) -> Frame:

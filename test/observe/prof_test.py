@@ -24,7 +24,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
     unknown_fields,
 )
 from hakozuna_observe import __main__ as command
-from hakozuna_observe import control, layout, prof, profile, symbols
+from hakozuna_observe import control, layout, perf_map, prof, profile, symbols
 from hakozuna_observe.process import Process, UnseenError
 from hakozuna_observe.symbols import Frame, Names, short
 from heap_profiles import BASE, LIBRARY, code, figures, many
@@ -317,6 +317,78 @@ def test_what_has_no_name_says_where_it_is() -> None:
         "null+0x10",
         "[unmapped]",
     ]
+
+
+def compiled(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> Callable[[], list[str]]:
+    """The names of a profile whose program compiled code in a mapping without a file, beside one that is gone."""
+    (folder / "perf-4711.map").write_text(text)
+    monkeypatch.setattr(perf_map, "path_of", lambda one: folder / f"perf-{one.pid}.map")
+    stack = (BASE + 0x11, BASE + 0x41, BASE + (1 << 25) + 0x11)
+    one = heap_profiles.profile([(stack, figures(1000))], mappings=[code(BASE, BASE + (1 << 24), "")])
+    one.owner, one.written = os.geteuid(), int(time.time())
+
+    def names() -> list[str]:
+        (named,) = Names().of([one])
+        return [f"{named[at][0].function} {named[at][0].place}".rstrip() for at in stack]
+
+    return names
+
+
+def test_compiled_functions_have_the_names_that_their_compiler_wrote(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = (
+        f"{BASE:x} 10 JS:~moved file:///shop.js:3:9\n{BASE:x} 20 JS:*total /shop/cart.js:12:5\n"
+        f"{BASE + 0x30:x} 20 py::Cart.add:/shop/cart.py\n{BASE + (1 << 25):x} 20 int Cart.size(long)\n"
+    )
+    names = compiled(monkeypatch, tmp_path, text)
+    assert names() == ["total cart.js:12", "Cart.add cart.py", "int Cart.size(long)"]
+    assert perf_map.place_of("JS:^ node:internal/fs:1:2") == ("(anonymous)", "node:internal/fs", 1)
+    assert perf_map.place_of("Builtin:ArrayPush") == ("Builtin:ArrayPush", "", 0)
+
+
+def test_a_list_of_compiled_functions_that_is_not_the_programs_own_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unnamed = ["[anon]", "[anon]", "[unmapped]"]
+    good = f"{BASE:x} 20 total\n"
+    names = compiled(monkeypatch, tmp_path, good)
+    file = tmp_path / "perf-4711.map"
+    assert names()[0] == "total"
+    os.utime(file, (1, 1))
+    assert names() == unnamed, "it is older than the process"
+    for bad in ("", f"{BASE:x}\n", f"{BASE:x} 20\n", f"-{BASE:x} 20 x\n", f"{BASE:x} fffffffff x\n", "\0" * 9000):
+        file.write_text(bad)
+        assert names() == unnamed
+        file.write_text(bad + "\n" + good)
+        assert names()[0] == "total"
+    file.write_text(good[:-1])
+    assert names() == unnamed, "a line that is being written"
+    if os.geteuid() == 0:
+        file.write_text(good)
+        os.chown(file, 65534, -1)
+        assert names() == unnamed, "it is another user's"
+    file.unlink()
+    os.mkfifo(file)
+    assert names() == unnamed
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    assert names() == unnamed
+    monkeypatch.setattr(perf_map, "_MOST_BYTES", len(good) + 2)
+    file.unlink()
+    file.write_text("\n\n" + good)
+    assert names()[0] == "total"
+    file.write_text("\n\n\n" + good)
+    assert names() == unnamed, "too much of it"
+
+
+def test_the_list_of_a_process_in_a_container_stands_in_its_root(tmp_path: Path) -> None:
+    one = heap_profiles.profile([])
+    assert perf_map.path_of(one) == Path("/tmp/perf-4711.map")
+    one.root = tmp_path
+    assert perf_map.path_of(one) == tmp_path / "root/tmp/perf-4711.map"
+    (tmp_path / "status").write_text("Name:\tx\nNSpid:\t4711\t7\n")
+    assert perf_map.path_of(one) == tmp_path / "root/tmp/perf-7.map"
 
 
 def test_without_mappings_stacks_stay_apart(saved: Callable[..., Path], run: Run) -> None:
