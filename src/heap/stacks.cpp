@@ -44,13 +44,13 @@ HZ_COLD bool Stacks::prepare(bool& walking) {
   return can;
 }
 
-unsigned Stacks::walk(void** out, unsigned room, const void* caller, bool& walking) {
+unsigned Stacks::walk(void** out, unsigned room, const void* caller, bool& walking, const os::StackEnd& end) {
   void* frames[kMostFrames + kOwnFrames];
   unsigned count = 0;
   // Acquire: pairs with prepare().
   if (walks.load(std::memory_order_acquire) && !walking) {
     walking = true;
-    count = os::walk_stack(frames, (room < kMostFrames ? room : kMostFrames) + kOwnFrames);
+    count = os::walk_stack(frames, (room < kMostFrames ? room : kMostFrames) + kOwnFrames, end);
     walking = false;
   }
   if (count == 0) return caller == nullptr ? 0 : (out[0] = const_cast<void*>(caller), 1);

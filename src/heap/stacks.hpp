@@ -5,6 +5,8 @@
 // up to 4 KiB of stack.
 #pragma once
 
+#include "os/os.hpp"
+
 namespace hz {
 
 struct Stacks {
@@ -14,8 +16,9 @@ struct Stacks {
   static bool prepare(bool& walking);
 
   // The innermost call of the program first, at most `room`; how many. `caller`: where the program called us,
-  // if somebody knows.
-  static unsigned walk(void** out, unsigned room, const void* caller, bool& walking);
+  // if somebody knows. The walk ends before `end`.
+  static unsigned walk(void** out, unsigned room, const void* caller, bool& walking,
+                       const os::StackEnd& end = {});
 };
 
 }  // namespace hz

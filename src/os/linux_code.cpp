@@ -2,7 +2,6 @@
 //
 // Linux: where code lies, ours and everybody's, and that ours stays. See os.hpp for the contract; called at
 // the start, and when a heap profile is kept.
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -11,6 +10,7 @@
 #include "base/bytes.hpp"
 #include "base/units.hpp"
 #include "os/calls.hpp"
+#include "os/linux_symbols.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
 
@@ -19,22 +19,15 @@ extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) const char etext[];
 // In every library, and in programs with a dynamic linker.
 extern "C" __attribute__((weak)) const ElfW(Dyn) own_dynamic_entries[] __asm__("_DYNAMIC");
-// Weak: before glibc 2.34 they live in libdl, which we must not need; a static program has none.
-extern "C" __attribute__((weak)) decltype(dladdr) dladdr;
-extern "C" __attribute__((weak)) decltype(dlopen) dlopen;
 
 namespace hz::os {
 
 // Our own libraries are linked so (-z nodelete). One that has our archive inside tells the loader.
 void stay_loaded() {
-  if (own_code().begin == 0 || own_dynamic_entries == nullptr || dladdr == nullptr || dlopen == nullptr)
-    return;
+  if (own_code().begin == 0 || own_dynamic_entries == nullptr) return;
   for (const ElfW(Dyn)* entry = own_dynamic_entries; entry->d_tag != DT_NULL; ++entry)
     if (entry->d_tag == DT_FLAGS_1 && (entry->d_un.d_val & DF_1_NODELETE) != 0) return;
-  const KeepErrno keep;
-  Dl_info self;
-  if (dladdr(own_dynamic_entries, &self) != 0)
-    dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  keep_loaded(own_dynamic_entries);
 }
 
 Code own_code() {

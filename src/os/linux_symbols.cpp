@@ -4,18 +4,24 @@
 // it keeps for debuggers.
 #include "os/linux_symbols.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <atomic>
 
 #include "base/units.hpp"
+#include "os/calls.hpp"
 #include "os/posix.hpp"
 
 // Under names of our own: the C libraries' headers declare them in different ways, or not at all. The first
 // is glibc's alone; the second is the linker's, in every library and in programs with a dynamic linker.
 extern "C" __attribute__((weak)) const r_debug loaded_images __asm__("_r_debug");
 extern "C" __attribute__((weak)) const ElfW(Dyn) own_dynamic_section[] __asm__("_DYNAMIC");
+// Weak: before glibc 2.34 they live in libdl, which we must not need; a static program has none.
+extern "C" __attribute__((weak)) decltype(dladdr) dladdr;
+extern "C" __attribute__((weak)) decltype(dlopen) dlopen;
 
 namespace hz::os {
 namespace {
@@ -39,8 +45,14 @@ class Image {
   }
 
   void* function(const char* name) const {
-    if (symbols_ == nullptr || names_ == nullptr) return nullptr;
-    return gnu_hash_ != nullptr ? by_gnu_hash(name) : hash_ != nullptr ? by_number(name) : nullptr;
+    const Symbol found = symbol(name, STT_FUNC);
+    return pointer(found.at);
+  }
+  Symbol symbol(const char* name, unsigned type) const {
+    if (symbols_ == nullptr || names_ == nullptr) return {};
+    return gnu_hash_ != nullptr ? by_gnu_hash(name, type)
+           : hash_ != nullptr   ? by_number(name, type)
+                                : Symbol{};
   }
 
  private:
@@ -52,19 +64,20 @@ class Image {
     const std::uintptr_t value = entry.d_un.d_ptr;
     return static_cast<const T*>(pointer(value < bias_ ? value + bias_ : value));
   }
-  void* address_if(std::uint32_t number, const char* name) const {
+  Symbol symbol_if(std::uint32_t number, const char* name, unsigned type) const {
     const ElfW(Sym)& symbol = symbols_[number];
-    if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return nullptr;
-    if (versions_ != nullptr && (versions_[number] & kNotDefault) != 0) return nullptr;
-    return is_same(names_ + symbol.st_name, name) ? pointer(bias_ + symbol.st_value) : nullptr;
+    if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != type) return {};
+    if (versions_ != nullptr && (versions_[number] & kNotDefault) != 0) return {};
+    if (!is_same(names_ + symbol.st_name, name)) return {};
+    return {bias_ + symbol.st_value, symbol.st_size};
   }
-  void* by_number(const char* name) const {
+  Symbol by_number(const char* name, unsigned type) const {
     const std::uint32_t count = hash_[1];
     for (std::uint32_t number = 1; number < count; ++number)
-      if (void* const found = address_if(number, name)) return found;
-    return nullptr;
+      if (const Symbol found = symbol_if(number, name, type); found.at != 0) return found;
+    return {};
   }
-  void* by_gnu_hash(const char* name) const {
+  Symbol by_gnu_hash(const char* name, unsigned type) const {
     std::uint32_t hash = 5381;
     for (const char* c = name; *c != 0; ++c) hash = hash * 33 + static_cast<unsigned char>(*c);
     const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], filter_words = gnu_hash_[2];
@@ -72,10 +85,10 @@ class Image {
     const std::uint32_t* const chain = bucket + buckets;
     for (std::uint32_t number = bucket[hash % buckets]; number >= first; ++number) {
       const std::uint32_t one = chain[number - first];
-      void* const found = (one | 1) == (hash | 1) ? address_if(number, name) : nullptr;
-      if (found != nullptr || (one & 1) != 0) return found;
+      const Symbol found = (one | 1) == (hash | 1) ? symbol_if(number, name, type) : Symbol{};
+      if (found.at != 0 || (one & 1) != 0) return found;
     }
-    return nullptr;
+    return {};
   }
 
   const std::uintptr_t bias_;
@@ -134,9 +147,9 @@ struct Search {
 };
 
 // By the C library's function: ThreadSanitizer wraps it, and calls dlsym before its wrapper works.
-void visit_images(int (*visit)(dl_phdr_info*, std::size_t, void*), void* search) {
+int visit_images(int (*visit)(dl_phdr_info*, std::size_t, void*), void* search) {
   const auto theirs = reinterpret_cast<decltype(&dl_iterate_phdr)>(c_library_function("dl_iterate_phdr"));
-  (theirs != nullptr ? theirs : &dl_iterate_phdr)(visit, search);
+  return (theirs != nullptr ? theirs : &dl_iterate_phdr)(visit, search);
 }
 
 // In the order of loading: us, then the caller, then what it finds first.
@@ -158,7 +171,41 @@ struct NextSearch {
   }
 };
 
+struct SearchAll {
+  const char* const* const names;
+  Symbol* const out;
+  const unsigned count;
+
+  static int visit(dl_phdr_info* image, std::size_t, void* search) {
+    return static_cast<const SearchAll*>(search)->look_into(Loaded(*image, 0)) ? 1 : 0;
+  }
+  bool look_into(const Loaded& loaded) const {
+    if (loaded.dynamic == nullptr || loaded.is_ours()) return false;
+    const Image image(loaded.bias, loaded.dynamic);
+    for (unsigned i = 0; i < count; ++i) {
+      out[i] = image.symbol(names[i], STT_FUNC);
+      if (out[i].at == 0 && i == 0) return false;
+      if (out[i].at == 0) out[i] = image.symbol(names[i], STT_OBJECT);
+    }
+    return true;
+  }
+};
+
 }  // namespace
+
+bool symbols_of_one_image(const char* const* names, Symbol* out, unsigned count) {
+  const KeepErrno keep;
+  const SearchAll search = {names, out, count};
+  return visit_images(&SearchAll::visit, const_cast<SearchAll*>(&search)) != 0;
+}
+
+bool keep_loaded(const void* inside) {
+  const KeepErrno keep;
+  Dl_info image;
+  if (dladdr == nullptr || dlopen == nullptr || dladdr(inside, &image) == 0) return false;
+  if (auxiliary_value(AT_PHDR) - address(image.dli_fbase) == sizeof(ElfW(Ehdr))) return true;  // the program
+  return dlopen(image.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != nullptr;
+}
 
 void* function_near(const void* caller, const char* name, bool anywhere) {
   const KeepErrno keep;
@@ -175,6 +222,8 @@ bool is_c_library_next(const void* caller, const char* name) {
   void* const theirs = c_library_function(name);
   return theirs != nullptr && (search.found == nullptr || search.found == theirs);
 }
+
+void* loaded_function(const char* name) { return function_near(nullptr, name, true); }
 
 void* next_function(const char* name) {
   if (&loaded_images == nullptr) return nullptr;

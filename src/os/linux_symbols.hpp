@@ -5,6 +5,7 @@
 // dlsym, and by an operator new that has no memory. Costs a hash look-up for each image.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hz::os {
@@ -27,5 +28,15 @@ bool is_c_library_next(const void* caller, const char* name);
 // has none or is ours. With `anywhere` the first other image that has it counts, too, also one that was
 // loaded with RTLD_LOCAL. Takes the loader's lock.
 void* function_near(const void* caller, const char* name, bool anywhere);
+
+struct Symbol {
+  std::uintptr_t at = 0;  // 0: there is none
+  std::size_t bytes = 0;
+};
+// Looks up functions and variables in the first image that has the first of them as a function, also one that
+// was loaded with RTLD_LOCAL. Returns false if no image has it. Takes the loader's lock.
+bool symbols_of_one_image(const char* const* names, Symbol* out, unsigned count);
+// Keeps the image that holds this address loaded until the process ends. Returns false if that fails.
+bool keep_loaded(const void* inside);
 
 }  // namespace hz::os

@@ -3,20 +3,55 @@
 // Linux: what a thread of our own needs of the system, and a memory barrier on all threads of the process.
 // See os.hpp for the contract; called by the purger and by whoever takes back what other threads cache.
 #include <linux/membarrier.h>
+#include <pthread.h>
 
 #include <atomic>
 
 #include "base/compiler.hpp"
+#include "base/units.hpp"
 #include "os/calls.hpp"
 #include "os/os.hpp"
+#include "os/per_thread.hpp"
 #include "os/posix.hpp"
+
+// The loader has it; glibc's, and not every C library's.
+extern "C" __attribute__((weak)) void* __libc_stack_end;
+// Before glibc 2.34 they live in libpthread, which we must not need.
+extern "C" __attribute__((weak)) decltype(pthread_getattr_np) pthread_getattr_np;
+extern "C" __attribute__((weak)) decltype(pthread_attr_getstack) pthread_attr_getstack;
 
 namespace hz::os {
 namespace {
 
 constinit std::atomic<bool> has_barrier{false};
 
+// The system keeps at least as much below its end free of other mappings.
+constexpr std::size_t kFirstStack = 64 * kMiB;
+
+Code stack_of_thread() {
+  if (thread_id() == process_id()) {
+    if (&__libc_stack_end == nullptr || __libc_stack_end == nullptr) return {};
+    const std::uintptr_t end = address(__libc_stack_end);
+    return {end - kFirstStack, end};
+  }
+  pthread_attr_t attributes;
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+  if (pthread_getattr_np == nullptr || pthread_attr_getstack == nullptr ||
+      pthread_getattr_np(pthread_self(), &attributes) != 0)
+    return {};
+  const bool is_known = pthread_attr_getstack(&attributes, &begin, &bytes) == 0;
+  pthread_attr_destroy(&attributes);
+  return is_known ? Code{address(begin), address(begin) + bytes} : Code{};
+}
+
 }  // namespace
+
+Code thread_stack() {
+  Code& known = PerThread<Code>::mine();
+  if (known.end == 0) known = stack_of_thread();
+  return known;
+}
 
 void prepare_barrier() {
   if constexpr (kThreadSanitizer) return;  // it does not know this kind of order

@@ -54,5 +54,10 @@ void (*behind_access(int signal, void (*handler)(int)))(int);
 // Opens a file of the process once more, by its number, for a thread that has descriptors of its own.
 // Returns less than 0 if that fails.
 long reopened(long number);
+// Returns a function of that name that a loaded library has, or nullptr.
+void* loaded_function(const char* name);
+// Returns where the calling thread's stack lies, as far as that is known. The first call of a thread may
+// allocate, and may make a system call.
+Code thread_stack();
 
 }  // namespace hz::os

@@ -260,7 +260,9 @@ bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code)) {
   return AddVectoredExceptionHandler(1, &handle) != nullptr;
 }
 
-unsigned walk_stack(void** out, unsigned room) { return CaptureStackBackTrace(0, room, out, nullptr); }
+unsigned walk_stack(void** out, unsigned room, const StackEnd&) {
+  return CaptureStackBackTrace(0, room, out, nullptr);
+}
 bool prepare_to_walk() { return true; }
 
 // The loader would have to be asked for each image; nobody has needed it yet.
