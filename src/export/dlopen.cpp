@@ -3,8 +3,9 @@
 // dlopen without RTLD_DEEPBIND. A plugin that is loaded with that flag looks into its own dependencies first,
 // so it takes malloc and free from the C library while the program takes them from us, and each frees blocks
 // of the other. With HZ_DEEPBIND=keep the flag stays: the plugin then sees its own versions of libraries, and
-// its malloc and free are the C library's. Called by programs in place of the C library's dlopen; costs a
-// load more than that.
+// its malloc and free are the C library's. Also the moment at which a heap profile may find an interpreter
+// that the program has loaded. Called by programs in place of the C library's dlopen; costs two loads more
+// than that.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -41,5 +42,6 @@ __attribute__((constructor)) void at_load() { find_next(); }
 HZ_EXPORT void* dlopen(const char* file, int flags) noexcept {
   const Open next = next_dlopen();
   if (next == nullptr) return nullptr;
+  hz::ThisLibrary::before_load();
   return next(file, flags & ~cleared.load(std::memory_order_relaxed));
 }

@@ -207,6 +207,12 @@ class Writer {
   os::Output file_;
 };
 
+void write_function(Writer& writer, std::uint32_t number) {
+  const os::PythonFunction& one = PythonFunctions::entries[number].function;
+  Text& m = writer.line();
+  m.text("function ").hex(PythonFunctions::kMark | (number + 1)).text(" ").decimal(one.line);
+  m.text(" ").text(one.name).text("\t").text(one.file).text("\n");
+}
 void write_site(Writer& writer, const Site& site) {
   Text& m = writer.line();
   m.text("site ").decimal(site.live_blocks).text(" ").decimal(site.live_bytes);
@@ -280,9 +286,21 @@ HZ_COLD bool HeapProfile::change(std::size_t bytes, bool& walking) {
 HZ_COLD void HeapProfile::at_load(bool& walking) {
   if (is_on() && !Stacks::prepare(walking))
     warn("stacks cannot be walked here: each is the caller alone", "");
+  before_load();
 }
 
-void HeapProfile::in_child() { tables_lock.reset(); }
+HZ_COLD void HeapProfile::before_load() {
+  static constinit os::Turn turn;
+  if (!is_on() || os::PythonStack::has_interpreter()) return;
+  const os::Turn::Mine mine(turn);
+  if (!mine.is() || !PythonFunctions::open()) return;
+  __atomic_store_n(&state.functions, PythonFunctions::entries, __ATOMIC_RELEASE);  // for tools outside
+}
+
+void HeapProfile::in_child() {
+  tables_lock.reset();
+  PythonFunctions::in_child();
+}
 
 bool HeapProfile::has_room() {
   if (taken.fetch_add(1, std::memory_order_relaxed) < kMostLive) return true;
@@ -295,9 +313,12 @@ void HeapProfile::give_up() {
 
 void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void* caller, bool& walking) {
   void* frames[kMostFrames];
-  const unsigned depth = Stacks::walk(frames, kMostFrames, caller, walking);
+  os::PythonStack python;
+  unsigned depth = Stacks::walk(frames, kMostFrames, caller, walking, python.evaluation());
+  if (!python.is_empty()) depth += PythonFunctions::walk(python, frames + depth, kMostFrames - depth);
+  const bool is_late = os::PythonStack::program_ends();  // of no interest to what it leaves
   const Hold hold(tables_lock);
-  const std::uint32_t site = site_of(frames, depth);
+  const std::uint32_t site = is_late ? kNoSite : site_of(frames, depth);
   count_pages();
   count_sample(static_cast<std::uint32_t>(bin), bytes, true);
   const Live sample = {.block = address(block),
@@ -307,6 +328,7 @@ void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void*
                        .interval = state.interval.load(std::memory_order_relaxed),
                        .since = os::microseconds()};
   insert(sample);
+  if (is_late) return;
   if (site == kNoSite) return void(state.dropped.fetch_add(1, std::memory_order_relaxed));
   hz::count(state.sites[site], sample);
 }
@@ -319,6 +341,7 @@ Bin HeapProfile::bin_of(const void* block) {
 
 Bin HeapProfile::end(const void* block) {
   const std::uint64_t now = os::microseconds();
+  const bool stays = os::PythonStack::program_ends();
   const Hold hold(tables_lock);
   Live& at = find(block);
   if (at.block == 0) return 0;
@@ -326,7 +349,7 @@ Bin HeapProfile::end(const void* block) {
   remove(at);
   count_sample(sample.bin, sample.bytes, false);
   taken.fetch_sub(1, std::memory_order_relaxed);
-  if (sample.site != kNoSite) uncount(state.sites[sample.site], sample, now);
+  if (sample.site != kNoSite && !stays) uncount(state.sites[sample.site], sample, now);
   return sample.bin;
 }
 
@@ -341,7 +364,10 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
   std::uint32_t used = 0;
   bool given_up = false;
   look(patience, given_up, [&] { used = sites_used; });
-  writer.line().text("hakozuna heap profile 1\nprocess ").decimal(os::process_id()).text(" ");
+  const std::uint32_t functions = PythonFunctions::used();  // with those of all sites
+  const unsigned version = functions == 0 ? 1 : 2;
+  writer.line().text("hakozuna heap profile ").decimal(version).text("\nprocess ");
+  writer.line().decimal(os::process_id()).text(" ");
   writer.whole("", scratch->program, os::program_path(scratch->program, sizeof scratch->program));
   writer.line().text("name ").name(os::program_name()).text("\n");
   writer.line().text("library ").text(line).text(" ").text(HZ_VERSION).text("\n");
@@ -353,6 +379,7 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
     look(patience, given_up, [&] { copy_bytes(&scratch->copied, &state.sites[i], sizeof state.sites[i]); });
     write_site(writer, scratch->copied);
   }
+  for (std::uint32_t i = 0; i < functions; ++i) write_function(writer, i);
   os::CodeMappings mappings(scratch->mappings);
   std::size_t length = 0;
   while (const char* mapping = mappings.next(length)) writer.whole("map ", mapping, length);

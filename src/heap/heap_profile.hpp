@@ -15,6 +15,7 @@
 
 #include "base/layout.hpp"
 #include "base/size_classes.hpp"
+#include "heap/python_functions.hpp"
 #include "os/lock.hpp"
 
 namespace hz {
@@ -37,6 +38,8 @@ struct HeapProfile {
   // False if there is no memory for a profile. By one thread at a time, without a lock of the heap's.
   static bool change(std::size_t interval, bool& walking);
   static void in_child();  // a process begins
+  // Before the program loads a library, which may bring an interpreter: finds one that was loaded since.
+  static void before_load();
 
   // Whether there is room for another sample, which is promised.
   static bool has_room();
@@ -67,7 +70,9 @@ struct HeapProfile {
   static std::size_t samples() { return state.samples.load(std::memory_order_relaxed); }
   static std::size_t sample_bytes() { return state.sample_bytes.load(std::memory_order_relaxed); }
 
-  static std::size_t metadata_bytes() { return state.bytes.load(std::memory_order_relaxed); }
+  static std::size_t metadata_bytes() {
+    return state.bytes.load(std::memory_order_relaxed) + PythonFunctions::bytes();
+  }
 
   // Words for who looks from outside.
   struct Site {
@@ -90,6 +95,7 @@ struct HeapProfile {
     std::atomic<std::uint64_t> dropped;  // samples that there was no room for
     std::atomic<std::uint64_t> bytes;  // of quotas, and of all tables of samples, as far as they are touched
     std::atomic<std::uint64_t> samples, sample_bytes;  // those that live and belong to a class
+    PythonFunctions::Entry* functions;                 // null: there is no interpreter
   };
   static inline constinit State state = {};
 
@@ -97,13 +103,15 @@ struct HeapProfile {
     using Word = layout::Word;
     constexpr std::size_t kWide = sizeof(std::uint64_t);
     return layout::joined(
-        layout::placed(layout::Words<6>{Word("profile.interval", offsetof(State, interval), kWide),
+        layout::placed(layout::Words<7>{Word("profile.interval", offsetof(State, interval), kWide),
                                         {"profile.sites", offsetof(State, sites), sizeof(void*)},
                                         {"profile.dropped", offsetof(State, dropped), kWide},
                                         {"profile.bytes", offsetof(State, bytes), kWide},
                                         {"profile.samples", offsetof(State, samples), kWide},
-                                        {"profile.sample_bytes", offsetof(State, sample_bytes), kWide}},
+                                        {"profile.sample_bytes", offsetof(State, sample_bytes), kWide},
+                                        {"profile.functions", offsetof(State, functions), sizeof(void*)}},
                        part, 0),
+        layout::placed(PythonFunctions::words_of_entry(), pattern, 0),
         layout::placed(layout::Words<14>{Word("site.bytes", sizeof(Site)),
                                          {"site.most", kMostSites},
                                          {"site.state", offsetof(Site, state), sizeof(std::uint32_t)},

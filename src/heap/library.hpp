@@ -36,6 +36,7 @@ struct Library {
   }
   // Whether what redirects malloc (export/windows_redirect) is to do so; the same.
   static bool redirects() { return Start<Line>::open() && Start<Line>::options.redirect; }
+  static void before_load() { HeapProfile::before_load(); }  // called by dlopen (export/dlopen)
   // Returns true if dlopen (export/dlopen) passes RTLD_DEEPBIND on; the same.
   static bool keeps_deepbind() { return Start<Line>::open() && Start<Line>::options.keep_deepbind; }
   // Where the loader has not yet written the first contents of thread-local storage.

@@ -19,6 +19,7 @@
 #include "base/units.hpp"
 #include "os/os.hpp"
 #include "os/posix.hpp"
+#include "os/python.hpp"
 
 // What libc++ waits by; there is no public call before macOS 14.4.
 extern "C" int __ulock_wait(std::uint32_t operation, void* address, std::uint64_t value,
@@ -112,6 +113,10 @@ std::size_t program_path(char* out, std::size_t room) {
 Code own_code() { return {}; }
 void* loaded_function(const char*) { return nullptr; }
 Code thread_stack() { return {}; }
+bool PythonStack::find_interpreter() { return false; }
+bool PythonStack::has_interpreter() { return false; }
+PythonStack::PythonStack() = default;
+bool PythonStack::next(PythonFunction&) { return false; }
 Report::Report(bool in_turn) : in_turn_(in_turn) {}
 Report::~Report() = default;
 void Report::tell_calls(const char*) {}

@@ -16,6 +16,7 @@
 
 #include "base/units.hpp"
 #include "os/os.hpp"
+#include "os/python.hpp"
 #include "os/windows.hpp"
 
 namespace hz::os {
@@ -264,6 +265,10 @@ unsigned walk_stack(void** out, unsigned room, const StackEnd&) {
   return CaptureStackBackTrace(0, room, out, nullptr);
 }
 bool prepare_to_walk() { return true; }
+bool PythonStack::find_interpreter() { return false; }
+bool PythonStack::has_interpreter() { return false; }
+PythonStack::PythonStack() = default;
+bool PythonStack::next(PythonFunction&) { return false; }
 
 // The loader would have to be asked for each image; nobody has needed it yet.
 Code own_code() { return {}; }

@@ -387,6 +387,7 @@ struct Library {
     H::open();
     return H::options.redirect;
   }
+  static void before_load() {}
   static bool keeps_deepbind() {
     H::open();
     return H::options.keep_deepbind;
