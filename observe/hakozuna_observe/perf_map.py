@@ -24,7 +24,7 @@ _MOST_LINE = 4096
 _EARLIER = 2.0  # seconds that the clock of a file system may be behind
 _SCRIPT = re.compile(r"(?:JS|Script|Eval|Function|LazyCompile):[~*^+]?(\S*) (.+?):(\d+)(?::\d+)?")
 _PYTHON = re.compile(r"py::(.+):(/.+|<.+>)")
-_LINE = re.compile(rb"([0-9a-fA-F]{1,16}) ([0-9a-fA-F]{1,8}) (.+)\n")
+_LINE = re.compile(rb"(?:0x)?([0-9a-fA-F]{1,16}) (?:0x0*)?([0-9a-fA-F]{1,8}) (.+)\n")  # 0x: of Java's own
 
 
 def path_of(profile: Profile) -> Path:

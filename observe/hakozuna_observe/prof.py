@@ -24,9 +24,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hakozuna_observe import flame, pprof, profile, text
-from hakozuna_observe.process import MISUSE, UnseenError, one_line, pid_of, printable, shortened
+from hakozuna_observe.process import MISUSE, UnseenError, one_line, open_regular, pid_of, printable, shortened
 from hakozuna_observe.profile import BUCKETS, UNREADABLE, Figures, Profile
-from hakozuna_observe.symbols import Frame, Names, short, without_library
+from hakozuna_observe.symbols import Frame, Names, short, without_interpreter, without_library
 
 LEAKS_FOUND = 1  # the exit code of --leaks
 LEAKS_AFTER_RUN = 99  # of `hz run --leaks`, where the program's own would be 0
@@ -78,7 +78,8 @@ def read_each(groups: Sequence[Sequence[str]], names: Names) -> list[Read]:
         together: dict[Stack, Figures] = {}
         for one, frames in zip(profiles, theirs, strict=True):
             for site in one.sites:
-                stack = tuple(frame for address in site.stack for frame in frames[address]) or (Frame("[no stack]"),)
+                whole = tuple(frame for address in site.stack for frame in frames[address])
+                stack = without_interpreter(whole) or (Frame("[no stack]"),)
                 together.setdefault(stack, Figures()).add(site.figures)
         each.append(Read(profiles, names, theirs, list(together.items())))
     return each
@@ -174,6 +175,11 @@ def notes(one: Read) -> list[str]:
     if total.samples == 0:
         rows.append(
             "no block was sampled: too little was allocated for this interval; a smaller HZ_PROFILE_HEAP sees more"
+        )
+    if any(each.hides_objects for each in one.profiles):
+        rows.append(
+            "Python keeps objects of up to 512 bytes in an allocator of its own, of which no block is seen: "
+            "start it with PYTHONMALLOC=malloc"
         )
     if dropped:
         rows.append(f"{_count(dropped)} samples more had no room in the process's tables: figures are too low")
@@ -531,6 +537,23 @@ def _outputs(
     ]
 
 
+def _is_free_threaded(program: str) -> bool:
+    """Whether a program, or what runs a script, is a CPython without a lock: it refuses other allocators."""
+    path = shutil.which(program)
+    if path is None:
+        return False
+    words = [os.path.realpath(path)]
+    try:
+        with open_regular(Path(path)) as file:
+            first = file.readline(256)
+        if first.startswith(b"#!"):
+            words = first[2:].decode("utf-8", "replace").split()
+    except OSError:
+        pass
+    found = (os.path.realpath(shutil.which(word) or word) for word in words)
+    return any(re.fullmatch(r"python3\.[0-9]+t", Path(one).name) for one in found)
+
+
 def profile_a_run(options: argparse.Namespace) -> int:
     """`hz run --profile-heap`: runs the program, then says where its profile is, and with --leaks what leaked. What the
     program gets of the environment is what the launcher says."""
@@ -539,6 +562,8 @@ def profile_a_run(options: argparse.Namespace) -> int:
     if "%p" not in str(folder) and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise UnseenError(f"{pattern}: cannot be written", FAILED)
     variables = os.environ | {"HZ_PROFILE_HEAP": options.interval, "HZ_PROFILE_HEAP_FILE": pattern}
+    if "PYTHONMALLOC" not in variables and not _is_free_threaded(options.program[0]):
+        variables["PYTHONMALLOC"] = "malloc"  # else Python's small objects are in no profile
     began = time.time_ns() - _COARSE
     # A shell of its own sets the preload, so that neither it nor this Python is served; its exec has env's exit codes.
     script = 'LD_PRELOAD=$1; export LD_PRELOAD; shift; exec "$@"'

@@ -22,6 +22,7 @@ from hakozuna_observe import layout
 from hakozuna_observe.process import Process, UnseenError, open_regular, within_patience
 
 VERSION = 1
+WITH_FUNCTIONS = 2  # the version of a file that has functions of an interpreter
 UNREADABLE = 2  # the exit code where there is no such process or file, or where it is no profile
 MEASURES = ("live", "allocated", "peak")
 BUCKETS = 24  # of lifetimes; each twice as long as the one before, the first up to 2 microseconds
@@ -30,6 +31,7 @@ _MOST_FRAMES = 64
 _MOST_LINE = 1 << 16
 _MOST_TABLE = 1 << 30
 _MOST_ROWS = 1 << 21  # of a file
+INTERPRETED = 1 << 63  # what stands on a stack for a function of an interpreter is not below; an address is
 
 COUNTS = (*(f"{measure}_{what}" for measure in MEASURES for what in ("blocks", "bytes")), "samples", "freed")
 _NUMBER = r"([0-9]{1,19})"
@@ -37,6 +39,7 @@ _SITE = re.compile(
     rf"site {' '.join([_NUMBER] * 8)} ([0-9]{{1,10}}(?:,[0-9]{{1,10}}){{{BUCKETS - 1}}}) \|((?: [0-9a-f]{{1,16}})*)"
 )
 _MAP = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20})(?: +(.*))?")
+_FUNCTION = re.compile(r"([89a-f][0-9a-f]{15}) ([0-9]{1,10}) ([^\t]*)\t([^\t]*)")
 _HEAD = {
     "process": re.compile(r"([0-9]{1,10}) (.*)"),
     "name": re.compile(r"(.*)"),
@@ -96,10 +99,19 @@ class Figures:
 
 @dataclass
 class Site:
-    """The stack has return addresses, the caller of malloc first."""
+    """The stack has return addresses, the caller of malloc first, and what stands for an interpreter's functions."""
 
     stack: tuple[int, ...]
     figures: Figures
+
+
+@dataclass(frozen=True)
+class Function:
+    """Of an interpreter, at a line of it."""
+
+    name: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -129,6 +141,8 @@ class Profile:
     sites: list[Site]
     mappings: list[Code]
     root: Path | None = None
+    functions: dict[int, Function] = field(default_factory=dict)  # by what stands for them on a stack
+    hides_objects: bool = field(default=False, compare=False)  # in an allocator of the interpreter's
     owner: int = field(default=-1, compare=False)  # the user of the process, or of the file
 
     def sum(self) -> Figures:
@@ -160,8 +174,11 @@ def _lines(file: BinaryIO, path: str) -> Iterator[str]:
     version = re.fullmatch(rb"hakozuna heap profile ([0-9]+)\n", first)
     if version is None:
         raise UnseenError(f"{path} is no heap profile of Hakozuna", UNREADABLE)
-    if int(version[1]) != VERSION:
-        raise UnseenError(f"{path}: a heap profile of version {int(version[1])}, this hz reads {VERSION}", UNREADABLE)
+    if int(version[1]) not in (VERSION, WITH_FUNCTIONS):
+        raise UnseenError(
+            f"{path}: a heap profile of version {int(version[1])}, this hz reads {VERSION} and {WITH_FUNCTIONS}",
+            UNREADABLE,
+        )
     while line := file.readline(_MOST_LINE):
         if not line.endswith(b"\n"):
             if len(line) == _MOST_LINE:
@@ -174,6 +191,7 @@ def _parse(file: BinaryIO, path: str) -> Profile:
     head: dict[str, tuple[str, ...]] = {}
     sites: list[Site] = []
     mappings: list[Code] = []
+    functions: dict[int, Function] = {}
     ended, number = False, 1
     try:
         for line in _lines(file, path):
@@ -183,6 +201,12 @@ def _parse(file: BinaryIO, path: str) -> Profile:
                 raise ValueError
             if kind == "site":
                 sites.append(_site(line))
+            elif kind == "function":
+                found_function = _FUNCTION.fullmatch(rest)
+                if found_function is None:
+                    raise ValueError
+                stands, row, name, file_name = found_function.groups()
+                functions[int(stands, 16)] = Function(name, file_name, int(row))
             elif kind == "map":
                 mappings.append(_code(rest))
             elif line == "end":
@@ -209,6 +233,7 @@ def _parse(file: BinaryIO, path: str) -> Profile:
         dropped=int(head["dropped"][0]),
         sites=sites,
         mappings=sorted(mappings, key=lambda one: one.start),
+        functions=functions,
     )
 
 
@@ -237,7 +262,7 @@ def _code(line: str) -> Code:
 def write(profile: Profile) -> str:
     """The file that `read` reads."""
     rows = [
-        f"hakozuna heap profile {VERSION}",
+        f"hakozuna heap profile {WITH_FUNCTIONS if profile.functions else VERSION}",
         f"process {profile.pid} {profile.program}",
         f"name {profile.name}",
         f"library {profile.line} {profile.release}",
@@ -250,6 +275,7 @@ def write(profile: Profile) -> str:
         amounts = " ".join(str(getattr(known, name)) for name in COUNTS)
         stack = "".join(f" {address:x}" for address in one.stack)
         rows.append(f"site {amounts} {','.join(map(str, known.lifetimes))} |{stack}")
+    rows += [f"function {at:x} {one.line} {one.name}\t{one.file}" for at, one in profile.functions.items()]
     rows += [f"map {code.text}" for code in profile.mappings]
     return "\n".join([*rows, "end", ""])
 
@@ -302,6 +328,8 @@ def _of_heap(process: Process, heap: layout.Layout) -> Profile | None:
     except OSError:
         program = name
     file = _file_name(program)
+    sites = list(_sites(process, heap, table))
+    functions = _functions(process, heap)  # later, so that those of all sites are there
     return Profile(
         pid=process.pid,
         program=program,
@@ -312,7 +340,9 @@ def _of_heap(process: Process, heap: layout.Layout) -> Profile | None:
         uptime=_uptime(process),
         interval=interval,
         dropped=_word(process, heap, "profile.dropped"),
-        sites=list(_sites(process, heap, table)),
+        sites=sites,
+        functions=functions,
+        hides_objects=bool(functions) and not re.search(r"(?:^|\0)PYTHONMALLOC=malloc\0", process.text("environ")),
         mappings=mappings,
         root=process.root,
         owner=process.owner(),
@@ -354,3 +384,34 @@ def _sites(process: Process, heap: layout.Layout, table: int) -> Iterator[Site]:
             lifetimes = struct.unpack_from(f"<{BUCKETS}I", text, begin + at["lifetimes"])
             if max(amounts) < 1 << 63:  # else it is being written
                 yield Site(stack, Figures.of(amounts, list(lifetimes)))
+
+
+def _functions(process: Process, heap: layout.Layout) -> dict[int, Function]:
+    """Of an interpreter that the process has; those in use stand first."""
+    table = _word(process, heap, "profile.functions") if "profile.functions" in heap else 0
+    if table == 0:
+        return {}
+    width, most = heap.number("function.bytes"), heap.number("function.most")
+    words = [heap.words.get(f"function.{name}") for name in ("state", "line", "name", "file")]
+    known = [word for word in words if word is not None and word.at + word.bytes * word.count <= width]
+    if len(known) != len(words) or not 0 < width <= 1 << 16 or width * most > _MOST_TABLE:
+        raise process.damaged()
+    state, row, *texts = known
+    functions: dict[int, Function] = {}
+    together = max((1 << 20) // width, 1)
+    for first in range(0, most, together):
+        many = min(together, most - first)
+        content = process.read(table + first * width, many * width)
+        for number in range(many):
+            entry = content[number * width : (number + 1) * width]
+            if entry[state.at : state.at + 4] == b"\0\0\0\0":
+                return functions
+            name, file = (_text_of(entry[text.at : text.at + text.count]) for text in texts)
+            line = struct.unpack_from("<I", entry, row.at)[0]
+            functions[INTERPRETED | (first + number + 1)] = Function(name, file, line)
+    return functions
+
+
+def _text_of(field: bytes) -> str:
+    """Up to its 0; without what ends a word or a line of a file."""
+    return re.sub(r"[\t\n]", "?", field.partition(b"\0")[0].decode("utf-8", "replace"))

@@ -22,7 +22,7 @@ from pathlib import Path
 from hakozuna_observe import perf_map
 from hakozuna_observe.elf import Image
 from hakozuna_observe.process import open_regular
-from hakozuna_observe.profile import Code, Profile
+from hakozuna_observe.profile import INTERPRETED, Code, Profile
 
 DEBUG_FILES = Path("/usr/lib/debug/.build-id")
 _PATIENCE = 300  # seconds, of a program that is asked
@@ -40,6 +40,7 @@ class Frame:
     line: int = 0
     module: str = ""
     is_known: bool = False
+    is_interpreted: bool = False  # of a program that an interpreter runs
 
     @property
     def place(self) -> str:
@@ -68,6 +69,9 @@ class Names:
             compiled: set[int] = set()  # addresses in no file
             starts = [code.start for code in profile.mappings]
             for address in {address for site in profile.sites for address in site.stack}:
+                if address >= INTERPRETED:
+                    frames[address] = (_interpreted(profile, address),)
+                    continue
                 # A return address may be the first byte behind its function.
                 at = address - 1
                 index = bisect.bisect_right(starts, at) - 1
@@ -186,6 +190,23 @@ def _nameless(module: str, beginnings: list[int], address: int) -> str:
 
 def _file_name(module: str) -> str:
     return Path(module.removesuffix(" (deleted)")).name
+
+
+def _interpreted(profile: Profile, number: int) -> Frame:
+    function = profile.functions.get(number)
+    if function is None:  # the process's table was full
+        return Frame("[python]", module="[python]", is_interpreted=True)
+    return Frame(function.name, function.file, function.line, "[python]", is_known=True, is_interpreted=True)
+
+
+_INTERPRETER = re.compile(r"(?:.*/)?(?:libpython|python)[23](?:\.[0-9]+)?[a-z]*(?:\.so[.0-9]*)?(?: \(deleted\))?")
+
+
+def without_interpreter(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Without what an interpreter does itself for a function that it runs: the function's line stands for it."""
+    first = next((number for number, frame in enumerate(frames) if frame.is_interpreted), 0)
+    kept = [frame for frame in frames[:first] if not _INTERPRETER.fullmatch(frame.module)]
+    return (*kept, *frames[first:])
 
 
 def _is_of_no_file(code: Code | None) -> bool:

@@ -339,7 +339,8 @@ def test_compiled_functions_have_the_names_that_their_compiler_wrote(
 ) -> None:
     text = (
         f"{BASE:x} 10 JS:~moved file:///shop.js:3:9\n{BASE:x} 20 JS:*total /shop/cart.js:12:5\n"
-        f"{BASE + 0x30:x} 20 py::Cart.add:/shop/cart.py\n{BASE + (1 << 25):x} 20 int Cart.size(long)\n"
+        f"{BASE + 0x30:x} 20 py::Cart.add:/shop/cart.py\n"
+        f"0x{BASE + (1 << 25):016x} 0x{32:016x} int Cart.size(long)\n"
     )
     names = compiled(monkeypatch, tmp_path, text)
     assert names() == ["total cart.js:12", "Cart.add cart.py", "int Cart.size(long)"]
