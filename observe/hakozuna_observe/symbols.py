@@ -365,7 +365,11 @@ def _behind(text: str, at: int) -> int:
 
 
 def without_library(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Without what malloc's callers in standard libraries call each other; but the outermost of these stays."""
+    """Without what malloc's callers in standard libraries call each other; but the outermost of these stays. Of a
+    program that an interpreter runs, from its own innermost function on."""
+    for number, frame in enumerate(frames):
+        if frame.is_interpreted:
+            return frames[number:]
     first = 0
     for number, frame in enumerate(frames):
         if not (_LIBRARY.match(short(frame.function)) or frame.function in _LIBRARY_C):
