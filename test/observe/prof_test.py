@@ -90,6 +90,58 @@ def test_what_is_written_is_what_is_read(saved: Callable[..., Path]) -> None:
         assert profile.read(str(saved(one))) == one
 
 
+def interpreted() -> profile.Profile:
+    """A stack of a C function of python, one of an extension, and two functions of a program."""
+    functions = {
+        profile.INTERPRETED | 1: profile.Function("Cart.add", "/shop/cärt.py", 12),
+        profile.INTERPRETED | 2: profile.Function("<module>", "/shop/main.py", 3),
+    }
+    python, extension = BASE + (1 << 24) + 0x10, BASE + 0x20
+    return heap_profiles.profile(
+        [
+            ((python, extension, python, *functions), figures(1 << 20)),
+            ((python, *functions), figures(1 << 19)),
+            ((python, profile.INTERPRETED), figures(1 << 18)),
+            ((python, extension), figures(1 << 17)),
+        ],
+        mappings=[
+            code(BASE, BASE + (1 << 24), LIBRARY),
+            code(BASE + (1 << 24), BASE + (2 << 24), "/gone/libpython3.12.so.1.0"),
+        ],
+        functions=functions,
+    )
+
+
+def test_functions_of_an_interpreter(saved: Callable[..., Path], run: Run, tmp_path: Path) -> None:
+    file = saved(interpreted())
+    assert profile.read(str(file)) == interpreted()
+    assert file.read_text().startswith("hakozuna heap profile 2\n")
+    stacks = {tuple(frame.function for frame in stack) for stack, _ in prof.read([str(file)], Names()).sites}
+    assert stacks == {
+        ("libmade-up.so+0x1f", "Cart.add", "<module>"),
+        ("Cart.add", "<module>"),
+        ("[python]",),
+        ("libpython3.12.so.1.0+0xf", "libmade-up.so+0x1f"),
+    }
+    shown = run(file)[1]
+    assert re.search(r"1\.5 MiB .* Cart\.add \(cärt\.py:12\)\n +< <module> \(main\.py:3\)", shown), shown
+    assert "#0  Cart.add  /shop/cärt.py:12" in run(file, "--leaks")[1]
+    out = tmp_path / "profile.pb.gz"
+    run(file, "--pprof", out)
+    assert {"Cart.add", "/shop/cärt.py"} <= set(decoded(out.read_bytes()).string_table)
+
+
+@pytest.mark.parametrize(
+    "line", ["function", "function 1 12 a\tb", "function 8000000000000001 x a\tb", "function 8000000000000001 1 a b"]
+)
+def test_a_function_that_is_none_is_refused(line: str, saved: Callable[..., Path], run: Run) -> None:
+    file = saved(interpreted())
+    file.write_text(re.sub(r"function .*", line.replace("\\", ""), file.read_text(), count=1))
+    code_, _, err = run(file)
+    assert code_ == 2
+    assert "is none of a heap profile" in err
+
+
 def test_the_name_is_the_one_that_the_program_was_started_by(saved: Callable[..., Path], run: Run) -> None:
     linked = saved(heap_profiles.profile([], name="by-a-link"), "linked.heap")
     assert run(linked)[1].startswith("by-a-link 4711: ")
@@ -112,7 +164,7 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(saved: Callable[..., Path], 
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ("profile 1\n", "profile 2\n", "of version 2, this hz reads 1"),
+        ("profile 1\n", "profile 3\n", "of version 3, this hz reads 1 and 2"),
         ("hakozuna heap", "Hakozuna heap", "is no heap profile"),
         ("interval 65536", "interval x", "line 6 is none"),
         ("interval 65536\n", "", "without its line of interval"),
@@ -794,8 +846,22 @@ class _Entry(ctypes.Structure):
     )
 
 
+class _Function(ctypes.Structure):
+    _fields_ = (
+        ("state", ctypes.c_uint32),
+        ("line", ctypes.c_uint32),
+        ("name", ctypes.c_char * 8),
+        ("file", ctypes.c_char * 16),
+    )
+
+
 class _Words(ctypes.Structure):
-    _fields_ = (("interval", ctypes.c_uint64), ("sites", ctypes.c_void_p), ("dropped", ctypes.c_uint64))
+    _fields_ = (
+        ("interval", ctypes.c_uint64),
+        ("sites", ctypes.c_void_p),
+        ("dropped", ctypes.c_uint64),
+        ("functions", ctypes.c_void_p),
+    )
 
 
 def _described(words: _Words, count: int) -> layout.Layout:
@@ -807,6 +873,13 @@ def _described(words: _Words, count: int) -> layout.Layout:
     known["site.most"] = layout.Word(count, 1, 0, False)
     for name, *_ in _Entry._fields_:
         known[f"site.{name}"] = layout.Word(getattr(_Entry, name).offset, 1, 8, True)
+    known["function.bytes"] = layout.Word(ctypes.sizeof(_Function), 1, 0, False)
+    known["function.most"] = layout.Word(4, 1, 0, False)
+    for name, kind in _Function._fields_:
+        count = ctypes.sizeof(kind) if name in ("name", "file") else 1
+        known[f"function.{name}"] = layout.Word(
+            getattr(_Function, name).offset, count, ctypes.sizeof(kind) // count, True
+        )
     return layout.Layout("hakozuna", "0.1.0", known)
 
 
@@ -836,6 +909,32 @@ def test_a_process_is_read_as_its_table_stands(monkeypatch: pytest.MonkeyPatch, 
     code_, _, err = run(os.getpid())
     assert code_ == 2
     assert err.endswith("keeps no heap profile: start it with HZ_PROFILE_HEAP=1, or set profile_heap by hz ctl\n")
+
+
+def test_the_functions_of_a_process_are_read_as_their_table_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, functions = (_Entry * 10)(), (_Function * 4)()
+    words = _Words(4096, ctypes.addressof(table), 0, ctypes.addressof(functions))
+    described = _described(words, len(table))
+    monkeypatch.setattr(layout, "find", lambda process: [described])
+    for number, texts in enumerate(((b"f", b"a.py"), (b"too long", b"t\tab\n.py"))):
+        functions[number].state, functions[number].line = 1, 7 + number
+        functions[number].name, functions[number].file = texts
+    functions[3].state = 1  # behind the end
+    (one,) = profile.of_process(os.getpid())
+    assert one.functions == {
+        profile.INTERPRETED | 1: profile.Function("f", "a.py", 7),
+        profile.INTERPRETED | 2: profile.Function("too long", "t?ab?.py", 8),
+    }
+    assert one.hides_objects == (os.environ.get("PYTHONMALLOC") != "malloc")
+    for word, value in (("bytes", 0), ("bytes", 1 << 20), ("most", 1 << 40), ("file", 1 << 20)):
+        described = _described(words, len(table))
+        described.words[f"function.{word}"] = layout.Word(value, 1, int(word == "file"), word == "file")
+        with pytest.raises(UnseenError, match="is damaged"):
+            profile._functions(Process(os.getpid()), described)
+    words.functions = 1 << 20  # where nothing lies
+    described = _described(words, len(table))
+    with pytest.raises(UnseenError, match="cannot be read"):
+        profile.of_process(os.getpid())
 
 
 def test_a_damaged_description_is_refused_and_an_old_one_named(monkeypatch: pytest.MonkeyPatch) -> None:
