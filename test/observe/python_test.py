@@ -382,6 +382,20 @@ def test_an_interpreter_that_is_loaded_late(python: Python, tmp_path: Path) -> N
 
 
 @newest
+def test_more_lines_than_there_is_room_for(python: Python, tmp_path: Path) -> None:
+    script, left = tmp_path / "long.py", tmp_path / "left.heap"
+    lines = "kept.append(bytearray(4000))\n" * 2000
+    script.write_text(f"kept = []\nfor part in range(6):\n    exec(compile({lines!r}, f'{{part}}.py', 'exec'))\n")
+    subprocess.run([python.path, script], env=environment(left), check=True, timeout=60)
+    read = prof.read([str(left)], Names(is_asking=False))
+    (one,) = read.profiles
+    assert len(one.functions) == 8192
+    without_room = [figures for stack, figures in read.sites if stack[0].function == "[python]"]
+    assert sum(figures.live_bytes for figures in without_room) > 1_000_000
+    assert one.dropped == 0
+
+
+@newest
 def test_one_command_tells_a_leak_by_file_and_line(python: Python, tmp_path: Path) -> None:
     script = tmp_path / "app.py"
     script.write_text(

@@ -27,9 +27,16 @@ LEAST_ENTRIES = 40
 REPORTS = r"hz::FaultReport::"
 # Ends in the program's own code, or in the C++ runtime's: theirs is the stack that it takes. So does a walk along the
 # stack, for which nobody is asked but who wants a heap profile (doc/observe.md says what that needs).
-OUTSIDE = r"hz::new_after_failure|hz::try_new|__throw_bad_alloc|abort|backtrace|_Unwind_Backtrace"
+OUTSIDE = r"hz::new_after_failure|hz::try_new|__throw_bad_alloc|abort|hz::os::walk_stack"
 # Calls of a pointer to a function, and what that takes at most.
-POINTERS = {r"hz::Options::": 256, r"hz::Arena::": 256, r"hz::os::call::(getcpu|clock_gettime)\(": 256}
+POINTERS = {
+    r"hz::Options::": 256,
+    r"hz::Arena::": 256,
+    r"hz::os::call::(getcpu|clock_gettime)\(": 256,
+    # CPython's: its version, which it prints into a buffer, once; and loads and pthread_getspecific.
+    r"hz::os::PythonStack::find_interpreter\(": 2048,
+    r"hz::os::PythonStack::": 256,
+}
 # The same, of one that is ours; where there is none (hz7) it is never set.
 POINTS_TO = {r"hz::FaultReport::tell\(": r"hz::\(anonymous namespace\)::explain\(.*\)"}
 
@@ -47,6 +54,8 @@ LIBC = [
     (r"pthread_attr_\w+", 128),
     (r"pthread_create", 1024),
     (r"dl_iterate_phdr|dladdr", 512),
+    # By pointers in a variable of ours: loads of CPython's, and pthread_getspecific.
+    (r"_ZN2hz2os\w*6pythonE", 256),
 ]
 # These allocate; what they call of ours comes on top, once: none of them is called from there again.
 ALLOCATES = {"pthread_setspecific": "calloc", "__register_atfork": "malloc", "pthread_atfork": "malloc"}
