@@ -94,6 +94,12 @@ inline long rt_sigprocmask(int how, const std::uint64_t* signals, std::uint64_t*
   if (before != nullptr) *before = had;
   return -error;
 }
+inline long rt_sigpending(std::uint64_t* signals) {
+  sigset_t pending = 0;
+  const long error = make([&] { return ::sigpending(&pending); });
+  *signals = pending;
+  return error;
+}
 inline long take_signal(const std::uint64_t* signals) {
   const auto wanted = static_cast<sigset_t>(*signals);
   sigset_t pending = 0;

@@ -134,6 +134,9 @@ inline long kill(long process, int signal) { return make(SYS_kill, process, sign
 inline long rt_sigprocmask(int how, const std::uint64_t* signals, std::uint64_t* before) {
   return make(SYS_rt_sigprocmask, how, signals, before, sizeof *signals);
 }
+inline long rt_sigpending(std::uint64_t* signals) {
+  return make(SYS_rt_sigpending, signals, sizeof *signals);
+}
 // Takes one of these signals that is pending, and does not wait for one.
 inline long take_signal(const std::uint64_t* signals) {
   constexpr timespec kNow = {0, 0};

@@ -86,6 +86,7 @@ inline constexpr NamedCall kCalls[] = {
     HZ_CALL(renameat),
     HZ_CALL(rseq),
     HZ_CALL(rt_sigaction),
+    HZ_CALL(rt_sigpending),
     HZ_CALL(rt_sigprocmask),
     HZ_CALL(rt_sigreturn),
     HZ_CALL(rt_sigtimedwait),
