@@ -112,7 +112,8 @@ std::size_t program_path(char* out, std::size_t room) {
 // The loader would have to be asked for each image; nobody has needed it yet.
 Code own_code() { return {}; }
 void* loaded_function(const char*) { return nullptr; }
-Code thread_stack() { return {}; }
+Code thread_stack(void* const*, unsigned) { return {}; }
+void prepare_thread_stack() {}
 bool PythonStack::find_interpreter() { return false; }
 bool PythonStack::has_interpreter() { return false; }
 PythonStack::PythonStack() = default;

@@ -10,6 +10,7 @@
 #include "base/compiler.hpp"
 #include "base/units.hpp"
 #include "os/calls.hpp"
+#include "os/linux_symbols.hpp"
 #include "os/os.hpp"
 #include "os/per_thread.hpp"
 #include "os/posix.hpp"
@@ -27,6 +28,15 @@ constinit std::atomic<bool> has_barrier{false};
 
 // The system keeps at least as much below its end free of other mappings.
 constexpr std::size_t kFirstStack = 64 * kMiB;
+
+// pthread_getattr_np, as the program finds it.
+constinit Code asks_for_stack = {};
+
+bool is_asking(void* const* callers, unsigned count) {
+  for (unsigned i = 0; i < count; ++i)
+    if (address(callers[i]) - asks_for_stack.begin < asks_for_stack.end - asks_for_stack.begin) return true;
+  return false;
+}
 
 Code stack_of_thread() {
   if (thread_id() == process_id()) {
@@ -47,9 +57,15 @@ Code stack_of_thread() {
 
 }  // namespace
 
-Code thread_stack() {
+void prepare_thread_stack() {
+  constexpr const char* kName = "pthread_getattr_np";
+  Symbol found;
+  if (symbols_of_one_image(&kName, &found, 1)) asks_for_stack = {found.at, found.at + found.bytes};
+}
+
+Code thread_stack(void* const* callers, unsigned count) {
   Code& known = PerThread<Code>::mine();
-  if (known.end == 0) known = stack_of_thread();
+  if (known.end == 0 && !is_asking(callers, count)) known = stack_of_thread();
   return known;
 }
 

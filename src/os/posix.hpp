@@ -56,8 +56,11 @@ void (*behind_access(int signal, void (*handler)(int)))(int);
 long reopened(long number);
 // Returns a function of that name that a loaded library has, or nullptr.
 void* loaded_function(const char* name);
-// Returns where the calling thread's stack lies, as far as that is known. The first call of a thread may
-// allocate, and may make a system call.
-Code thread_stack();
+// Returns where the calling thread's stack lies, as far as that is known. `callers`: `count` return addresses
+// of this thread. The first call of a thread may allocate, and may make a system call. It returns nothing
+// while the thread asks the C library for its stack, which holds a lock and allocates meanwhile.
+Code thread_stack(void* const* callers, unsigned count);
+// Requires: called before thread_stack(). May take the loader's lock.
+void prepare_thread_stack();
 
 }  // namespace hz::os

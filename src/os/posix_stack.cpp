@@ -85,7 +85,7 @@ _Unwind_Reason_Code note_frame(_Unwind_Context* frame, void* walk) {
 // From a frame without unwind tables on: a frame pointer leads to the caller's, and to the return address.
 void follow_frame_pointers(Walk& w) {
   if (kFramePointer < 0) return;
-  const Code stack = thread_stack();
+  const Code stack = thread_stack(w.out, w.count);
   if (w.stack < stack.begin) return;  // it runs on another stack, of which the end is not known
   constexpr std::uintptr_t kRecord = 2 * sizeof(void*), kLowest = 64 * kKiB;
   std::uintptr_t at = w.base, below = w.stack;
@@ -114,6 +114,7 @@ unsigned walk_stack(void** out, unsigned room, const StackEnd& end) {
 }
 
 bool prepare_to_walk() {
+  prepare_thread_stack();
   void* frames[2];
   if (walk_stack(frames, 2) == 0) return false;
   if (is_whole(known_unwinder())) return true;
