@@ -70,9 +70,7 @@ struct HeapProfile {
   static std::size_t samples() { return state.samples.load(std::memory_order_relaxed); }
   static std::size_t sample_bytes() { return state.sample_bytes.load(std::memory_order_relaxed); }
 
-  static std::size_t metadata_bytes() {
-    return state.bytes.load(std::memory_order_relaxed) + PythonFunctions::bytes();
-  }
+  static std::size_t metadata_bytes() { return state.bytes.load(std::memory_order_relaxed); }
 
   // Words for who looks from outside.
   struct Site {

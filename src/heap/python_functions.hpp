@@ -30,8 +30,6 @@ struct PythonFunctions {
   // Requires: open() returned true.
   static unsigned walk(os::PythonStack& stack, void** out, unsigned room);
 
-  static std::size_t bytes() { return bytes_.load(std::memory_order_relaxed); }
-
   // Words for tools that look from outside. Entries follow each other without a gap, and never change.
   struct Entry {
     std::uint32_t state = 0;  // 0: empty, and so are all that follow
@@ -56,7 +54,6 @@ struct PythonFunctions {
  private:
   static std::uintptr_t number_of(const os::PythonFunction& function);
   static inline constinit std::atomic<std::uint32_t> used_{0};
-  static inline constinit std::atomic<std::size_t> bytes_{0};
 };
 
 }  // namespace hz
