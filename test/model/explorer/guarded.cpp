@@ -147,7 +147,7 @@ void FaultReport::tell(Fault, const void*, Bin, const char*, std::uintptr_t, boo
   hz_test::explorer::expect(false, "nobody touches a page here");
 }
 bool Stacks::prepare(bool&) { return true; }
-unsigned Stacks::walk(void** out, unsigned, const void* caller, bool&) {
+unsigned Stacks::walk(void** out, unsigned, const void* caller, bool&, const os::StackEnd&) {
   *out = const_cast<void*>(caller);
   return 1;
 }
