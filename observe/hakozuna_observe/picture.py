@@ -25,6 +25,8 @@ _NO_LIMIT = 2**64 - 1
 _MOST_THREADS = 100_000  # of a list that is read while it changes
 _LOOKS, _MOST_SECONDS = 5, 2.0  # and time that they may take before another one is begun
 _ROWS = 1 << 16  # descriptors of spans that are read at once
+_PAGE = 4096  # of memory, or a part of one
+_PAGES = 16  # of a granule: `span.absent` has a bit for each
 TENTHS = 10  # how full a span is
 PURGER = ("none", "at work", "asleep")
 
@@ -309,29 +311,37 @@ class _Bits:
     def __init__(self, reader: _Reader, classes: list[SizeClass], granule: int) -> None:
         number = reader.layout.number
         self._process, self._classes, self._granule = reader.process, classes, granule
-        self._pages_go = bool(number("span.pages_go"))
+        self.page = number("span.page")
+        self._pages_go = bool(number("span.pages_go")) and granule == _PAGES * self.page
         self._tables = {
             name: (reader.one(f"bits.{name}"), number(f"bits.{name}_bytes")) for name in ("sparse", "wide", "dense")
         }
         self._last_wide, self._last_dense = number("bits.last_wide"), number("bits.last_dense")
         self._masks: dict[int, list[int]] = {}  # of the slots that reach into each page, by class
-        self.page = number("span.page")
+        self._read: dict[str, tuple[int, bytes]] = {}  # the page of each table that was read last, and where it lies
 
     def free_pages(self, row: int, number: int, carved: int, absent: int) -> int:
         """Bytes of the pages of a span that a trim returns; 0 where the line keeps them."""
-        at, width = self._tables[
-            "sparse" if number > self._last_wide else "wide" if number > self._last_dense else "dense"
-        ]
-        if not self._pages_go or not at or self._classes[number].size >= self._granule:
+        name = "sparse" if number > self._last_wide else "wide" if number > self._last_dense else "dense"
+        if not self._pages_go or not self._tables[name][0] or self._classes[number].size >= self._granule:
             return 0
-        try:
-            home = int.from_bytes(self._process.read(at + row * width, width), "little") | -1 << carved
-        except UnreadableError:
-            return 0
+        home = self._row(name, row) | -1 << carved
         if number not in self._masks:
             self._masks[number] = self._masks_of(self._classes[number].size)
         masks = self._masks[number]
         return self.page * sum(home & mask == mask for page, mask in enumerate(masks) if not absent >> page & 1)
+
+    def _row(self, name: str, row: int) -> int:
+        """Rows of a table do not cross pages; a page that cannot be read has no bits."""
+        begin, width = self._tables[name]
+        at = begin + row * width
+        page = at - at % _PAGE
+        if self._read.get(name, (0, b""))[0] != page:
+            text = b""
+            with contextlib.suppress(UnreadableError):
+                text = self._process.read(page, _PAGE)
+            self._read[name] = page, text
+        return int.from_bytes(self._read[name][1][at - page : at - page + width], "little")
 
     def _masks_of(self, size: int) -> list[int]:
         slots = self._granule // size
