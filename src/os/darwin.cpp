@@ -47,6 +47,7 @@ void wait(const std::uint32_t* word, std::uint32_t while_value, std::uint32_t mi
 
 // No advice of macOS promises zeros: a new mapping in place of the old one does.
 bool purge(void* at, std::size_t bytes, Use) { return remap_fresh(at, bytes); }
+void purged_within(std::uintptr_t, std::uintptr_t, std::uintptr_t, std::uintptr_t) {}
 
 // Writes nothing, but looks for holes.
 bool is_mapped(void* at, std::size_t bytes) {

@@ -68,21 +68,25 @@ bool gives_huge_pages() {
   return mode.next() == '[' && mode.next() == 'a';  // "[always] madvise never"
 }
 
+constexpr std::size_t kHugePage = 2 * kMiB;
+constinit std::atomic<std::uintptr_t> last_taken_out{0};  // 0: none ever was
+
+void may_collapse(std::uintptr_t begin, std::uintptr_t end) {
+  constexpr std::uintptr_t kSome = 1;
+  if (begin >= end || last_taken_out.load(std::memory_order_relaxed) == 0) return;
+  call::madvise(pointer(begin), end - begin, MADV_HUGEPAGE);
+  last_taken_out.store(kSome, std::memory_order_relaxed);
+}
+
 // Takes the huge pages in which a purge begins or ends out of khugepaged's reach: it would bring back all of
 // one as long as a page of it lives. Those that are purged whole may be huge again. The memory around is the
 // arena's, whose stretches consist of whole huge pages (box/source/address_plan.hpp). Cost: a system call for
 // each, none if the purge before had the same one.
 void keep_from_collapsing(std::uintptr_t begin, std::uintptr_t end) {
-  constexpr std::size_t kHugePage = 2 * kMiB;
-  constexpr std::uintptr_t kSome = 1;
-  static constinit std::atomic<std::uintptr_t> last{0};  // that was taken out; 0: none ever was
   const std::uintptr_t whole = align_up(begin, kHugePage), whole_end = end & ~(kHugePage - 1);
-  if (whole < whole_end && last.load(std::memory_order_relaxed) != 0) {
-    call::madvise(pointer(whole), whole_end - whole, MADV_HUGEPAGE);
-    last.store(kSome, std::memory_order_relaxed);
-  }
+  may_collapse(whole, whole_end);
   const auto take_out = [](std::uintptr_t at) {
-    if (last.exchange(at, std::memory_order_relaxed) != at)
+    if (last_taken_out.exchange(at, std::memory_order_relaxed) != at)
       call::madvise(pointer(at), kHugePage, MADV_NOHUGEPAGE);
   };
   if (begin != whole) take_out(whole - kHugePage);
@@ -125,6 +129,13 @@ bool purge(void* at, std::size_t bytes, Use use) {
   const bool gone = error == 0 || (error == -EINVAL && call::madvise(at, bytes, MADV_DONTNEED_LOCKED) == 0);
   if (gone) probe::purge(address(at), bytes);
   return gone;
+}
+
+void purged_within(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t from, std::uintptr_t to) {
+  if (!collapses) return;
+  const std::uintptr_t first = from & ~(kHugePage - 1), behind = align_up(to, kHugePage);
+  may_collapse(first < begin ? align_up(begin, kHugePage) : first,
+               behind > end ? end & ~(kHugePage - 1) : behind);
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {

@@ -150,6 +150,7 @@ bool remap_fresh(void* at, std::size_t bytes) { return purge(at, bytes); }
 void prefer_huge_pages(HugePages) {}
 void name_mappings(bool) {}
 bool forbid_huge_pages(void*, std::size_t) { return true; }
+void purged_within(std::uintptr_t, std::uintptr_t, std::uintptr_t, std::uintptr_t) {}
 bool move_pages(void*, void*, std::size_t) { return false; }
 bool move_mapping(void*, std::size_t, void* to, std::size_t to_bytes) { return unmap(to, to_bytes), false; }
 void* map_wiped_on_fork() { return nullptr; }

@@ -281,7 +281,7 @@ struct Arena {
     const std::size_t room = g.runs.rows[row].length - granules;
     const auto second = row + static_cast<std::uint32_t>(granules);
     g.runs.mark_used(row, granules);
-    if (!zeroed) return give(g, second, room, false);
+    if (!zeroed) return void(give(g, second, room, false));
     g.runs.spare(second, room);
     g.clean += room;
   }
@@ -474,7 +474,11 @@ struct Arena {
     g.leaving -= dirty;
     if (done) {
       g.clean -= length - dirty;
-      give(g, row, length, true);
+      const std::uint32_t first = give(g, row, length, true);
+      const RunTable::Row& run = g.runs.rows[first];
+      if (run.dirty == 0)
+        os::purged_within(g.plan.at(first), g.plan.at(first) + (std::size_t{run.length} << kGranuleShift),
+                          g.plan.at(row), g.plan.at(row) + (length << kGranuleShift));
       return dirty << kGranuleShift;
     }
     g.dirty.store(g.dirty.load(std::memory_order_relaxed) + dirty, std::memory_order_relaxed);
@@ -492,8 +496,9 @@ struct Arena {
     return give(g, tail, left, moved), true;
   }
 
-  // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours.
-  static void give(Global& g, std::uint32_t row, std::size_t length, bool fresh) {
+  // Rows that are in use (or were a run's tail) become a free run, merged with free neighbours. Returns the
+  // first row of that.
+  static std::uint32_t give(Global& g, std::uint32_t row, std::size_t length, bool fresh) {
     if (fresh) {
       g.clean += length;
       g.limits.fell(held(g));
@@ -503,6 +508,7 @@ struct Arena {
     const std::uint32_t first = g.runs.give(row, length, fresh ? 0 : length);
     const RunTable::Row& run = g.runs.rows[first];
     if (fresh) g.side_tables.purge(first, run.length, run.dirty == 0, row, length);
+    return first;
   }
 };
 
