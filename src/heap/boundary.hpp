@@ -180,10 +180,11 @@ struct Boundary {
   static bool has_help() { return S::global.aided.load(std::memory_order_relaxed); }
 
   // Returns true if the only thread of the process fills this bin, or drains it. Threads that share spans
-  // take no more than they need.
+  // take no more than they need, and the child of a fork does not, because slots of its parent's spans cost
+  // copies of pages.
   static bool goes_on(Thread& t, Bin bin, bool comes) {
-    return S::global.thread_count.load(std::memory_order_relaxed) <= 1 &&
-           Policy::goes_on(t.policy, bin, comes);
+    const bool shares = S::global.forks != 0 || S::global.thread_count.load(std::memory_order_relaxed) > 1;
+    return !shares && Policy::goes_on(t.policy, bin, comes);
   }
 
   // Raises the thread's level to its live bytes, and returns those.
@@ -358,7 +359,8 @@ struct Boundary {
     return !Front::kInBand || want < kMostAtOnce ? want : kMostAtOnce;
   }
   // Those that are free in a span, into the bundle; no user memory is touched under the pool's lock.
-  static Taken take_some(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
+  // A frame of its own: test/stack.
+  HZ_SLOW static Taken take_some(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
     if constexpr (Front::kInBand) {
       void* slots[kMostAtOnce];
       const Taken taken = Pool::take(S::shelves.pool, bin, span_owner(t), slots, at_once(want), anybodys);

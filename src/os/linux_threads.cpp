@@ -12,7 +12,6 @@
 #include "os/calls.hpp"
 #include "os/linux_symbols.hpp"
 #include "os/os.hpp"
-#include "os/per_thread.hpp"
 #include "os/posix.hpp"
 
 // The loader has it; glibc's, and not every C library's.
@@ -64,9 +63,7 @@ void prepare_thread_stack() {
 }
 
 Code thread_stack(void* const* callers, unsigned count) {
-  Code& known = PerThread<Code>::mine();
-  if (known.end == 0 && !is_asking(callers, count)) known = stack_of_thread();
-  return known;
+  return is_asking(callers, count) ? Code{} : stack_of_thread();
 }
 
 void prepare_barrier() {

@@ -57,7 +57,7 @@ long reopened(long number);
 // Returns a function of that name that a loaded library has, or nullptr.
 void* loaded_function(const char* name);
 // Returns where the calling thread's stack lies, as far as that is known. `callers`: `count` return addresses
-// of this thread. The first call of a thread may allocate, and may make a system call. It returns nothing
+// of this thread. May allocate, and make a system call, but not for the first thread. It returns nothing
 // while the thread asks the C library for its stack, which holds a lock and allocates meanwhile.
 Code thread_stack(void* const* callers, unsigned count);
 // Requires: called before thread_stack(). May take the loader's lock.
