@@ -40,8 +40,15 @@ struct Boundary {
   // A slot for the caller, and more for the bin; nullptr when memory cannot be had. `zeroed`: it reads as
   // zero. A caller that wants zeroes gets a slot of a page or more alone: another one would be read to know
   // whether it is zero, and written later, which are two page faults where it is untouched.
-  // A frame of its own: test/stack.
-  HZ_SLOW static void* refill(Thread& t, Bin bin, bool& zeroed, bool wants_zeroes) {
+  HZ_INLINE static void* refill(Thread& t, Bin bin, bool& zeroed, bool wants_zeroes) {
+    unsigned goal = 0;
+    void* const slot = refill(t, bin, zeroed, wants_zeroes, goal);
+    if (goal != 0) top_up(t, bin, goal);
+    return slot;
+  }
+  // The same from one place. `goal`: so many slots the bin should come to have, from further spans, and the
+  // one that is returned; 0: it has enough. A frame of its own: test/stack.
+  HZ_SLOW static void* refill(Thread& t, Bin bin, bool& zeroed, bool wants_zeroes, unsigned& goal) {
     Observe::count(t.observe, Event::kRefill, 1);
     if (swap(t, bin)) {
       if (void* slot = popped(t, bin)) return slot;
@@ -70,7 +77,7 @@ struct Boundary {
     unsigned waits = kWaits;
     for (bool reclaimed = false;;) {
       if (void* slot = take_from_spans(t, bin, want, !apart, zeroed)) {
-        if (fills) top_up(t, bin, want, !apart);
+        if (fills) goal = want;
         return slot;
       }
       bundle = Front::space(t.front, bin, want);
@@ -80,7 +87,7 @@ struct Boundary {
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
       if (!apart || has_room(bin)) {
         if (void* slot = take_from_new(t, bin, want, zeroed, reclaimed)) {
-          if (fills) top_up(t, bin, want, !apart);
+          if (fills) goal = want;
           return slot;
         }
       }
@@ -314,10 +321,10 @@ struct Boundary {
   // Takes from further spans until the bin has what the refill asked for, less the slot that it returns: a
   // span of medium slots has few of them, and a crossing costs as much as ten slots. Not for slots of a page
   // where bins write into those that they keep: these come alone.
-  static void top_up(Thread& t, Bin bin, unsigned want, bool anybodys) {
+  HZ_SLOW static void top_up(Thread& t, Bin bin, unsigned want) {
     for (unsigned count = 0; (count = Front::count(t.front, bin) + 1) < want;) {
       Bundle bundle = Front::space(t.front, bin, want - count);
-      Taken taken = take_some(t, bin, want - count, anybodys, bundle);
+      Taken taken = take_some(t, bin, want - count, !keeps_apart(t), bundle);
       if (taken.slots == 0 && has_room(bin)) taken = take_new(t, bin, want - count, false, bundle);
       if (taken.slots == 0) return;
       receive(t, bin, taken, bundle, 0);
