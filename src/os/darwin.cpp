@@ -117,6 +117,7 @@ Code thread_stack(void* const*, unsigned) { return {}; }
 void prepare_thread_stack() {}
 bool PythonStack::find_interpreter() { return false; }
 bool PythonStack::has_interpreter() { return false; }
+bool PythonStack::program_ends() { return false; }
 PythonStack::PythonStack() = default;
 bool PythonStack::next(PythonFunction&) { return false; }
 Report::Report(bool in_turn) : in_turn_(in_turn) {}

@@ -45,7 +45,7 @@ class PythonStack {
  private:
   std::uintptr_t frame_ = 0;
   StackEnd evaluation_;
-  unsigned left_ = kMost;
+  [[maybe_unused]] unsigned left_ = kMost;
   static constexpr unsigned kMost = 1000;  // records, also those that are no function's
 };
 

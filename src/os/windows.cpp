@@ -268,6 +268,7 @@ unsigned walk_stack(void** out, unsigned room, const StackEnd&) {
 bool prepare_to_walk() { return true; }
 bool PythonStack::find_interpreter() { return false; }
 bool PythonStack::has_interpreter() { return false; }
+bool PythonStack::program_ends() { return false; }
 PythonStack::PythonStack() = default;
 bool PythonStack::next(PythonFunction&) { return false; }
 
