@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// clang 14 ends with a signal at a constant 0.
+static volatile size_t no_alignment = 0;
+
 int main(void) {
   size_t (*good_size)(size_t) = (size_t(*)(size_t))dlsym(RTLD_DEFAULT, "hz_good_size");
   void (*free_sized)(void*, size_t) = (void (*)(void*, size_t))dlsym(RTLD_DEFAULT, "free_sized");
@@ -22,9 +25,9 @@ int main(void) {
     char* const block = malloc(size);
     memset(block, 1, good_size(size));
     free_sized(block, good_size(size));
-    void* const other = aligned_alloc(0, size);  // as the C library takes it
+    void* const other = aligned_alloc(no_alignment, size);  // as the C library takes it
     free_aligned(other, 0, size);
-    void* smaller = aligned_alloc(0, 2 * size);
+    void* smaller = aligned_alloc(no_alignment, 2 * size);
     smaller = realloc(smaller, size + size / 5);
     free_aligned(smaller, 0, size + size / 5);
   }
