@@ -107,7 +107,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Function:
-    """Of an interpreter, at a line of it."""
+    """A function of an interpreter, at one of its lines."""
 
     name: str
     file: str
@@ -387,7 +387,7 @@ def _sites(process: Process, heap: layout.Layout, table: int) -> Iterator[Site]:
 
 
 def _functions(process: Process, heap: layout.Layout) -> dict[int, Function]:
-    """Of an interpreter that the process has; those in use stand first."""
+    """The functions of the interpreter in the process; those in use come first."""
     table = _word(process, heap, "profile.functions") if "profile.functions" in heap else 0
     if table == 0:
         return {}

@@ -3,8 +3,8 @@
 
 Called by prof.py, once for all profiles that it reads. Where a file, or the file of its debugging information, knows
 lines of sources, llvm-symbolizer or addr2line is asked, once a file; else, and where there is neither, the file's own
-tables of symbols answer. Code that lies in no file has the name that its compiler wrote (perf_map.py). What has no name
-is shown as file and offset. Costs what these programs cost: for a file with much debugging information seconds.
+tables of symbols answer. Code that lies in no file has the name that its compiler wrote (perf_map.py). Code without a
+name is shown as file and offset. Costs what these programs cost: for a file with much debugging information seconds.
 """
 
 from __future__ import annotations
@@ -365,8 +365,8 @@ def _behind(text: str, at: int) -> int:
 
 
 def without_library(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Without what malloc's callers in standard libraries call each other; but the outermost of these stays. Of a
-    program that an interpreter runs, from its own innermost function on."""
+    """Without what malloc's callers in standard libraries call each other; but the outermost of these stays. A stack
+    of an interpreted program begins at the program's own innermost function."""
     for number, frame in enumerate(frames):
         if frame.is_interpreted:
             return frames[number:]

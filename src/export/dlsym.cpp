@@ -92,7 +92,7 @@ HZ_COLD void* find_in(Find next, void* handle, const char* name, void* ours) {
   return is_theirs && !hz::ThisLibrary::keeps_deepbind() ? ours : found;
 }
 
-// Of RTLD_NEXT.
+// For RTLD_NEXT.
 HZ_COLD bool is_found_behind(const void* caller, const char* name) {
   return !hz::ThisLibrary::keeps_deepbind() && hz::os::is_c_library_next(caller, name);
 }

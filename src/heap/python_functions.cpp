@@ -48,7 +48,7 @@ HZ_COLD bool PythonFunctions::open() {
     os::forbid_huge_pages(at, of_entries + of_rows);
     rows = static_cast<std::uint32_t*>(pointer(address(at) + of_entries));
     HeapProfile::state.bytes.fetch_add(of_rows, std::memory_order_relaxed);
-    // Release: who sees it finds the rows.
+    // Release: a thread that sees it finds the rows.
     __atomic_store_n(&entries, static_cast<Entry*>(at), __ATOMIC_RELEASE);
   }
   return true;
@@ -69,7 +69,7 @@ std::uintptr_t PythonFunctions::number_of(const Function& function) {
   Entry& entry = entries[number];
   entry.hash = hash;
   copy_bytes(&entry.function, &function, sizeof function);
-  // Release: who sees from outside that it is in use sees what it is.
+  // Release: a tool outside that sees it in use sees its text, too.
   __atomic_store_n(&entry.state, 1, __ATOMIC_RELEASE);
   rows[row] = number + 1;
   used_.store(number + 1, std::memory_order_release);  // pairs with used()

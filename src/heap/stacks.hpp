@@ -16,7 +16,7 @@ struct Stacks {
   static bool prepare(bool& walking);
 
   // The innermost call of the program first, at most `room`; how many. `caller`: where the program called us,
-  // if somebody knows. The walk ends before `end`.
+  // if that is known. The walk ends before `end`.
   static unsigned walk(void** out, unsigned room, const void* caller, bool& walking,
                        const os::StackEnd& end = {});
 };

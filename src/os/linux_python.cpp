@@ -4,7 +4,7 @@
 // 3.13 (cpython/code.h, cpython/pystate.h, cpython/unicodeobject.h, frameobject.h, internal/pycore_frame.h),
 // and Objects/lnotab_notes.txt, Objects/locations.md for the tables of lines.
 //
-// What keeps a walk safe:
+// A walk is safe for these reasons:
 // - A thread's own records are changed by this thread alone, and it is inside of malloc. So the walk needs no
 //   GIL. They are found by the thread's own storage, and must carry its number.
 // - An interpreter that has not begun, or that ends, is not asked (Py_IsInitialized).
@@ -32,13 +32,13 @@ enum class Lines { kPairs, kRanges, kLocations };  // tables of 3.8 and 3.9; of 
 struct Version {
   unsigned minor;           // of 3
   unsigned code, function;  // sizes of code and frame objects: these types state them
-  // Of a thread's state: its number, and its innermost frame, behind one more pointer if `is_behind`.
+  // In a thread's state: its number, and its innermost frame, behind one more pointer if `is_behind`.
   unsigned thread, frame;
   bool is_behind;
   unsigned behind;
-  // Of a frame.
+  // In a frame.
   unsigned previous, code_of_frame, instruction, owner;
-  // Of a code object.
+  // In a code object.
   unsigned file, name, first_line, lines, instructions;
   Lines kind;
   unsigned ascii, compact;  // sizes of the heads of texts
@@ -52,7 +52,7 @@ constexpr Version kVersions[] = {
     {13, 200, 136, 152, 72, false, 0, 8, 0, 56, 70, 112, 128, 68, 136, 200, Lines::kLocations, 40, 56}};
 constexpr unsigned kOwnedByStack = 3;  // a record that stands where evaluation begins, since 3.12
 
-// What all versions share.
+// Offsets that all versions share.
 constexpr unsigned kType = 8, kBytesOfObject = 32;  // of an object; of a type
 constexpr unsigned kCount = 16, kBytes = 32;        // of a bytes object
 constexpr unsigned kLength = 16, kState = 32;       // of a text

@@ -109,7 +109,7 @@ void* first_of(const link_map* images, const link_map* but, const char* name) {
   return nullptr;
 }
 
-// What the loader says of an image.
+// An image, as the loader describes it.
 struct Loaded {
   Loaded(const dl_phdr_info& image, std::uintptr_t caller) : bias(image.dlpi_addr) {
     for (unsigned i = 0; i < image.dlpi_phnum; ++i) {

@@ -42,8 +42,9 @@ void* map_wiped_on_fork();
 // Pages go back; reads as zero afterwards. Of tables others may read meanwhile, and find zero or what was
 // there.
 bool purge(void* at, std::size_t bytes, Use use = Use::kBlocks);
-// From `from` to `to` memory for blocks was purged, and from `begin` to `end` around that there is none now.
-// What lies there may be huge again, if a purge before took it out of khugepaged's reach.
+// Memory for blocks from `from` to `to` was purged, and the range from `begin` to `end` around it has none
+// now. Lets the kernel make huge pages there again, where a purge before had taken them out of khugepaged's
+// reach.
 void purged_within(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t from, std::uintptr_t to);
 // Moves pages onto others; `from` reads as zero afterwards. False: some may have moved, from the start of a
 // mapping to its end, and `to` may have holes. A kernel that cannot is asked once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin with a calloc of its own, under two names, which nobody calls; and what it finds from its place:
+// A plugin with a calloc of its own, under two names, which no code calls; and what it finds from its place:
 // itself, and behind itself the malloc and free that RTLD_DEFAULT finds, or with other ones of its own.
 #define _GNU_SOURCE
 #include <dlfcn.h>

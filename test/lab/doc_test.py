@@ -17,7 +17,7 @@ FOLDERS = ("src", "include", "test", "bench", "lab", "observe", "site", "package
 FOREIGN = ("jemalloc.md", "migrate.md", "peers.md", "platforms.md")
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += sorted(page for folder in ("", "box", "line", "guides") for page in (DOC / folder).glob("*.md"))
-# What others define: variables of tools, system calls that only the page on them names, forms of files.
+# Names that others define: variables of tools, system calls that only the page on them names, forms of files.
 OTHERS = {"LLVM_PROFILE_FILE", "PR_SET_TSC", "capset", "libhakozuna1", "manylinux_2_34", "mlock", "TGZ"}
 CODE = re.compile(r"`([^`\n]+)`")
 MOST_WORDS = 40

@@ -44,7 +44,7 @@ class Held:
         self.pid, _ = self.stats()  # it is at rest, and in `fork` its child's
 
     def stats(self, *, trimmed: bool = False) -> tuple[int, dict[str, int]]:
-        """The number of who answers, and what hz_stats says there; after a malloc_trim, if `trimmed`."""
+        """The number of the process that answers, and its hz_stats; after a malloc_trim, if `trimmed`."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write("t\n" if trimmed else "\n")

@@ -261,7 +261,7 @@ struct Arena {
     return ((g.reached - g.clean) << kGranuleShift) - (g.tails << kPageShift) + g.reached * g.per_granule;
   }
 
-  // Of a run of which so many bytes will be used, 0: all, the pages of its last granule that will be.
+  // Returns how many pages of a run's last granule will be used. `used`: bytes of the run; 0: all.
   static unsigned last_pages(std::size_t used) {
     const std::size_t pages = align_up(used, os::page_bytes()) >> kPageShift;
     return static_cast<unsigned>((pages + kPagesPerGranule - 1) % kPagesPerGranule) + 1;
