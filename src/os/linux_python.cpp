@@ -88,8 +88,8 @@ bool is_of(std::uintptr_t object, std::uintptr_t type) {
 unsigned minor_of(const char* text) {
   TextView rest(text);
   std::size_t major = 0, minor = 0, patch = 0;
-  if (!number(rest, 3, major) || major != 3 || cut(rest, '.').size() != 0) return 0;
-  if (!number(rest, 99, minor) || cut(rest, '.').size() != 0) return 0;
+  if (!number(rest, 3, major) || major != 3 || !cut(rest, '.').empty()) return 0;
+  if (!number(rest, 99, minor) || !cut(rest, '.').empty()) return 0;
   if (!number(rest, 999, patch) || (!rest.empty() && rest[0] != ' ' && rest[0] != '+')) return 0;
   return static_cast<unsigned>(minor);
 }
@@ -185,7 +185,7 @@ struct Table {
 };
 
 unsigned char byte(std::uintptr_t at) { return load<unsigned char>(at); }
-signed char signed_byte(std::uintptr_t at) { return load<signed char>(at); }
+int signed_byte(std::uintptr_t at) { return load<std::int8_t>(at); }
 
 // Bytes of instructions and lines by which they move on.
 int line_of_pairs(Table table, long instruction, int line) {
