@@ -118,7 +118,7 @@ function(hz_add_common_objects name options result)
   endif()
   if(NOT TARGET ${target})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS
-      "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*.cpp")
+      "${HZ_SOURCE_DIR}/os/*.cpp" "${HZ_SOURCE_DIR}/box/*.cpp" "${HZ_SOURCE_DIR}/heap/*/*.cpp")
     list(FILTER sources EXCLUDE REGEX "/os/${HZ_OTHER_SYSTEMS}[^/]*$")
     hz_add_objects(${target} "${options}" ${sources})
   endif()

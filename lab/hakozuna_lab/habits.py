@@ -37,7 +37,12 @@ def pages() -> Iterator[tuple[str, str]]:
     files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
     for file in files + in_folders("doc", "doc/guides", "doc/line", "doc/box"):
         yield str(file.relative_to(ROOT)), prose(file.read_text(encoding="utf-8"))
-    for name in ("src/heap/options.cpp", "hz", "observe/hakozuna_observe/__main__.py", "lab/hakozuna_lab/cli.py"):
+    for name in (
+        "src/heap/settings/options.cpp",
+        "hz",
+        "observe/hakozuna_observe/__main__.py",
+        "lab/hakozuna_lab/cli.py",
+    ):
         yield name, help_of(ROOT / name)
 
 

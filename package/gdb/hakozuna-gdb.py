@@ -4,7 +4,7 @@ program that we serve, running or as a core file (doc/observe.md). It reads memo
 library, calls nothing in the process and writes nothing to it. A fraction of a second for an answer; `hz heap` looks
 at each span, which takes a second for some gigabytes.
 
-The names of fields are those of src/: State (src/heap/state.hpp), the boxes (src/box), and the heap of one lock
+The names of fields are those of src/: State (src/heap/state/state.hpp), the boxes (src/box), and the heap of one lock
 (src/heap/one_lock)."""
 
 import re
@@ -400,7 +400,7 @@ def bins_in(front: View) -> MagazineBins | LinkedBins:
 
 
 class Bins:
-    """Of a thread: its front, and, while a heap profile is kept, what its malloc takes from (src/heap/quotas.hpp)."""
+    """Of a thread: its front, and, while a heap profile is kept, what its malloc takes from (src/heap/api/quotas.hpp)."""
 
     def __init__(self, state: View) -> None:
         self.fronts = [bins_in(state["quota"].pointee()["front"])] if state["quota"] else []
@@ -742,7 +742,7 @@ class BoxHeap:
         if "sent" in self.exchange:
             yield from in_owner_lists(self.exchange, owners, self.sizes)
 
-    # figures, as src/heap/stats.hpp has them
+    # figures, as src/heap/views/stats.hpp has them
 
     def figures(self, owners: list[Owner]) -> dict[str, int]:
         events = enumerators("hz::Event")

@@ -6,7 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "export/c_rules.hpp"
-#include "heap/walk.hpp"
+#include "heap/views/walk.hpp"
 
 using TheseBlocks = hz::Walk<hz::ThisLine>;
 

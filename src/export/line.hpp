@@ -4,8 +4,8 @@
 #pragma once
 
 #include HZ_LINE_HEADER
-#include "heap/control.hpp"
-#include "heap/library.hpp"
+#include "heap/api/library.hpp"
+#include "heap/settings/control.hpp"
 
 namespace hz {
 using ThisLine = HZ_LINE;

@@ -16,7 +16,7 @@
 #include "box/retain/hysteresis.hpp"
 #include "box/route/byte_tag.hpp"
 #include "box/source/arena.hpp"
-#include "heap/heap.hpp"
+#include "heap/api/heap.hpp"
 
 namespace hz {
 

@@ -17,7 +17,7 @@
 #include "box/retain/hysteresis.hpp"
 #include "box/route/descriptor.hpp"
 #include "box/source/arena.hpp"
-#include "heap/heap.hpp"
+#include "heap/api/heap.hpp"
 
 namespace hz {
 

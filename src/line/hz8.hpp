@@ -17,7 +17,7 @@
 #include "box/retain/keep_refill.hpp"
 #include "box/route/descriptor.hpp"
 #include "box/source/arena.hpp"
-#include "heap/heap.hpp"
+#include "heap/api/heap.hpp"
 
 namespace hz {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Linux: a socket that others on this machine ask us by, and open files that are one thread's alone. See
-// os.hpp for the contract; called by the thread of control (heap/control.cpp).
+// os.hpp for the contract; called by the thread of control (heap/settings/control.cpp).
 //
 // The socket's name is in no folder: "hakozuna.PID.RANDOM", in the network namespace. Processes of several
 // namespaces may have one number, and another user may guess it beforehand: the random part tells them apart,

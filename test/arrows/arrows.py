@@ -3,6 +3,7 @@
 # arrows.py ROOT: the rules of the house that can be read from the source files. Called by CTest; self_test.py plants
 # one violation of each rule and sees it found.
 #   arrows   base <- os <- box <- heap <- line <- export; a box sees base, os and its own role's contract.hpp
+#   floors   a folder of src/heap sees those that stand before it in FLOORS
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
 #   header   every source file begins with its SPDX line and a comment that says what it is for
 #   walk     the page that walks through a heap names every function and type of it
@@ -12,6 +13,9 @@ import sys
 from pathlib import Path
 
 LAYERS = ["base", "os", "box", "heap", "line", "export"]
+# Folders of src/heap. A file includes its own floor and those below it, of which all but the first know the state.
+FLOORS = ["samples", "settings", "state", "spans", "exchange", "boundary", "huge", "process", "heaps", "views", "api",
+          "one_lock"]
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
 COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".map": "#"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
@@ -33,6 +37,12 @@ def role(path):
     return "/".join(path.split("/")[:2])
 
 
+def floor(path):
+    """The place of a file of heap/ in FLOORS. A file that lies in no folder is below all of them."""
+    folder = path.split("/")[1]
+    return FLOORS.index(folder) if folder in FLOORS else -1
+
+
 def include_fault(src, user, angled, quoted, macro):
     """Why this include is against the rules, or None. All paths are relative to src."""
     if macro:
@@ -51,6 +61,8 @@ def include_fault(src, user, angled, quoted, macro):
         return f"includes {used}: {layer(user)} must not know {layer(used)}"
     if layer(user) == "box" and layer(used) == "box" and role(used) != role(user):
         return f"includes {used}: a box knows base, os and the parts of its own role"
+    if layer(user) == layer(used) == "heap" and floor(used) > floor(user):
+        return f"includes {used}: {role(user)} must not know {role(used)}"
     return None
 
 
@@ -59,6 +71,8 @@ def file_faults(src, user):
     if layer(user) not in LAYERS:
         yield f"{user}: is in no layer ({' '.join(LAYERS)})"
         return
+    if layer(user) == "heap" and floor(user) < 0 and user.count("/") > 1:
+        yield f"{user}: is on no floor ({' '.join(FLOORS)})"
     may_ask = user == "base/compiler.hpp" or layer(user) == "os"
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)

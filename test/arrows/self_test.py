@@ -16,9 +16,9 @@ CLEAN = {
     "box/front/contract.hpp": '#include "base/bits.hpp"\n',
     "box/front/bins.hpp": '#include "box/front/contract.hpp"\n',
     "box/route/contract.hpp": "",
-    "heap/heap.hpp": '#include "box/front/contract.hpp"\n#include "hakozuna/hakozuna.h"\n',
+    "heap/api/heap.hpp": '#include "box/front/contract.hpp"\n#include "hakozuna/hakozuna.h"\n',
     "heap/one_lock/heap.hpp": "struct Heap {\n  static void* take(unsigned n) {\n  }\n};\n",
-    "line/one.hpp": '#include "heap/heap.hpp"\n#include "box/front/bins.hpp"\n',
+    "line/one.hpp": '#include "heap/api/heap.hpp"\n#include "box/front/bins.hpp"\n',
     "export/malloc.cpp": "#include HZ_LINE_HEADER\n",
 }
 
@@ -55,7 +55,7 @@ class Arrows(unittest.TestCase):
         self.assertEqual(list(arrows.faults(self.root / "nowhere")), ["src: no files"])
 
     def test_every_arrow_upwards_is_found(self):
-        homes = ["base/bits.hpp", "os/linux.cpp", "box/front/contract.hpp", "heap/heap.hpp", "line/one.hpp",
+        homes = ["base/bits.hpp", "os/linux.cpp", "box/front/contract.hpp", "heap/api/heap.hpp", "line/one.hpp",
                  "export/malloc.cpp"]
         for low, user in enumerate(homes):
             for used in homes[low + 1:]:
@@ -63,6 +63,15 @@ class Arrows(unittest.TestCase):
                     self.plant(user, f'#include "{used}"\n')
                     self.expect_only(user + ":4", "must not know")
                     self.plant(user, CLEAN[user])
+
+    def test_floor_above_is_found(self):
+        self.plant("heap/process/fork.hpp", "struct Fork {};\n")
+        self.plant("heap/spans/discard.hpp", '#include "heap/process/fork.hpp"\n')
+        self.expect_only("heap/spans/discard.hpp:4", "heap/spans must not know heap/process")
+
+    def test_folder_without_a_floor(self):
+        self.plant("heap/attic/box.hpp", "struct Box {};\n")
+        self.expect_only("heap/attic/box.hpp", "is on no floor")
 
     def test_walk_past_a_function(self):
         self.write("doc/line/hz7.md", "`Heap` and what it can take.\n")
@@ -84,16 +93,16 @@ class Arrows(unittest.TestCase):
         self.expect_only("box/front/bins.hpp:4", "a box knows")
 
     def test_relative_path(self):
-        self.plant("heap/heap.hpp", '#include "../line/one.hpp"\n')
-        self.expect_only("heap/heap.hpp:4", "no such file")
+        self.plant("heap/api/heap.hpp", '#include "../line/one.hpp"\n')
+        self.expect_only("heap/api/heap.hpp:4", "no such file")
 
     def test_angled_include_of_ours(self):
-        self.plant("heap/heap.hpp", "#include <line/one.hpp>\n")
-        self.expect_only("heap/heap.hpp:4", "in quotes")
+        self.plant("heap/api/heap.hpp", "#include <line/one.hpp>\n")
+        self.expect_only("heap/api/heap.hpp:4", "in quotes")
 
     def test_line_by_macro_outside_of_export(self):
-        self.plant("heap/heap.hpp", "#include HZ_LINE_HEADER\n")
-        self.expect_only("heap/heap.hpp:4", "only export")
+        self.plant("heap/api/heap.hpp", "#include HZ_LINE_HEADER\n")
+        self.expect_only("heap/api/heap.hpp:4", "only export")
 
     def test_base_includes_public_header(self):
         self.plant("base/bits.hpp", '#include "hakozuna/hakozuna.h"\n')
@@ -102,20 +111,20 @@ class Arrows(unittest.TestCase):
     def test_conditions(self):
         for condition in ("#if X", "#ifdef X", "# ifndef X", "#elif X"):
             with self.subTest(condition=condition):
-                self.plant("heap/heap.hpp", condition + "\n")
-                self.expect_only("heap/heap.hpp:4", "#if outside")
+                self.plant("heap/api/heap.hpp", condition + "\n")
+                self.expect_only("heap/api/heap.hpp:4", "#if outside")
 
     def test_file_in_no_layer(self):
         self.plant("misc/odds.hpp", "")
         self.expect_only("misc/odds.hpp", "no layer")
 
     def test_missing_license(self):
-        self.write("src/heap/heap.hpp", "// What it is for.\n")
-        self.expect_only("heap/heap.hpp", "SPDX")
+        self.write("src/heap/api/heap.hpp", "// What it is for.\n")
+        self.expect_only("heap/api/heap.hpp", "SPDX")
 
     def test_missing_comment(self):
-        self.write("src/heap/heap.hpp", "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n")
-        self.expect_only("heap/heap.hpp", "no comment")
+        self.write("src/heap/api/heap.hpp", "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n")
+        self.expect_only("heap/api/heap.hpp", "no comment")
 
     def test_block_comments_are_comments(self):
         self.write("test/good.c", f"/* {arrows.LICENSE}\n *\n * What it is for.\n */\n")

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "heap/options.hpp"
+#include "heap/settings/options.hpp"
 #include "input.hpp"
 #include "os/message.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "heap/profile.hpp"
+#include "heap/settings/profile.hpp"
 #include "input.hpp"
 #include "support/summed.hpp"
 

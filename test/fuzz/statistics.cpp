@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "heap/stats_line.hpp"
+#include "heap/settings/stats_line.hpp"
 #include "input.hpp"
 
 namespace hz_test::fuzz {

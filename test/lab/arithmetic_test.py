@@ -439,9 +439,9 @@ class Wrong:
 
 
 CLASSES_HPP, UNITS, FLAT, HEAP, RULES = (
-    "base/size_classes.hpp", "base/units.hpp", "box/route/flat_table.hpp", "heap/heap.hpp", "export/c_rules.hpp",
+    "base/size_classes.hpp", "base/units.hpp", "box/route/flat_table.hpp", "heap/api/heap.hpp", "export/c_rules.hpp",
 )  # fmt: skip
-CHUNKS, HUGE = "heap/heap_table.hpp", "heap/huge.hpp"
+CHUNKS, HUGE = "heap/state/heap_table.hpp", "heap/huge/huge.hpp"
 WRONG = (
     (
         Wrong("align_up", UNITS, "return (n + alignment - 1) &", "return (n + alignment) &"),

@@ -115,14 +115,14 @@ def test_commands_of_hz_are_there_with_their_options() -> None:
 
 
 def test_actions_are_those_of_the_code() -> None:
-    source = text_of(ROOT / "src/heap/control.cpp")
+    source = text_of(ROOT / "src/heap/settings/control.cpp")
     actions = re.findall(r'\{"(\w+)", "[^"]+",\s*Action::', source)
     assert len(actions) == 5
     assert row_names("knobs.md", "And five things can be done") == actions
 
 
 def test_keys_that_are_live_are_those_of_the_code() -> None:
-    table = text_of(ROOT / "src/heap/options.cpp")
+    table = text_of(ROOT / "src/heap/settings/options.cpp")
     rows = re.split(r'\{"(\w+)", "HZ_\w+",', table)[1:]
     live = {key for key, row in zip(rows[::2], rows[1::2], strict=True) if "Setting::" in row}
     assert len(rows) > 40

@@ -41,6 +41,6 @@ def test_what_is_none() -> None:
 
 def test_pages_and_help_are_counted() -> None:
     names = [name for name, text in habits.pages() if text]
-    assert {"README.md", "doc/protocols.md", "doc/line/hz7.md", "hz", "src/heap/options.cpp"} <= set(names)
+    assert {"README.md", "doc/protocols.md", "doc/line/hz7.md", "hz", "src/heap/settings/options.cpp"} <= set(names)
     assert {"doc/guides/redis.md"} <= set(names)
     assert {"doc/decisions/README.md", "doc/results/README.md"} <= {name for name, text in habits.records() if text}

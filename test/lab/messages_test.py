@@ -43,7 +43,7 @@ def test_those_of_the_launcher() -> None:
 
 def test_help_of_knobs_begins_with_no_question() -> None:
     """Nor does it with `whether`, which leaves open what the value 1 does."""
-    text = (ROOT / "src/heap/options.cpp").read_text(encoding="utf-8")
+    text = (ROOT / "src/heap/settings/options.cpp").read_text(encoding="utf-8")
     rows = re.findall(r'\{"[a-z_]+", "HZ_[A-Z_]+", (?:"[^"]*"\s*)+,\s*"((?:[^"\\]|\\.)*)', text)
     assert len(rows) > 20
     assert [one for one in rows if one.startswith("whether")] == []

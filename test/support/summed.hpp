@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A text of a size profile with the sum behind it that heap/profile.cpp asks for (FNV-1a). For tests that
-// make or change one.
+// A text of a size profile with the sum behind it that heap/settings/profile.cpp asks for (FNV-1a). For tests
+// that make or change one.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // The chance of samples: countdowns are geometric, whatever the class, and so is their least, one. What the
 // tables make of samples is tested with heaps (test/heap_profile).
-#include "heap/sampling.hpp"
+#include "heap/samples/sampling.hpp"
 
 #include <gtest/gtest.h>
 

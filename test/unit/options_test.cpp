@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Knobs: values from the environment, the list, who wins, and what is said about the rest.
-#include "heap/options.hpp"
+#include "heap/settings/options.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Profiles: what a heap wrote it reads again; whatever was changed, cut off or made up is told and ignored.
-#include "heap/profile.hpp"
+#include "heap/settings/profile.hpp"
 
 #include <gtest/gtest.h>
 

@@ -102,7 +102,7 @@ TEST_F(Quarantine, HasPlacesBySize) {
   EXPECT_EQ(4U, Front::places(hz::scan_bin(32768)));
 }
 
-// As heap/revoke.hpp does it, with a free of the owner's at each of its steps.
+// As heap/process/revoke.hpp does it, with a free of the owner's at each of its steps.
 TEST_F(Quarantine, LeavesWithItsBin) {
   std::set<void*> put = {slots_[0]};
   ASSERT_TRUE(Put(slots_[0]));

@@ -4,8 +4,8 @@
 // state alone. An empty bin gives nothing and a full one admits nothing; then the boundary fills or empties
 // it in one batch.
 //
-// The last functions take an idle thread's slots away (heap/revoke.hpp). Their caller makes sure that the
-// owner is inside of at most one hot operation, starts no other, and will reconcile before it goes on.
+// The last functions take an idle thread's slots away (heap/process/revoke.hpp). Their caller makes sure that
+// the owner is inside of at most one hot operation, starts no other, and will reconcile before it goes on.
 #pragma once
 
 #include <concepts>

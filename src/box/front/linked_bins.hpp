@@ -8,7 +8,7 @@
 //
 // Pop and put count first and write the head last, so that whoever stops a thread anywhere sees by this
 // equation whether it stands inside of one. That is what lets a stranger take the lists away without a word
-// more on the hot path: see heap/revoke.hpp.
+// more on the hot path: see heap/process/revoke.hpp.
 #pragma once
 
 #include "base/free_list.hpp"

@@ -14,8 +14,8 @@
 // exchange().
 //
 // Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation
-// whether it stands inside of one (heap/revoke.hpp). A bin that is detached has its top on `scratch`, where
-// the one put that may be under way finds a place and the one pop finds a null. Source of the idea: J.
+// whether it stands inside of one (heap/process/revoke.hpp). A bin that is detached has its top on `scratch`,
+// where the one put that may be under way finds a place and the one pop finds a null. Source of the idea: J.
 // Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 

@@ -8,10 +8,10 @@
 //   waiting[bin][0, places(bin))     null: nobody; the larger the class, the fewer
 //
 // What waits is cached: it leaves with all that the thread gives up, and who takes an idle thread's bins away
-// takes its rings (heap/revoke.hpp). A ring that is detached has `late` in its place: the one free that may
-// be under way finds a ring there that is empty, and its slot there is put again when the owner is back. Such
-// a free gives the room back that it counted, so a bin whose count agrees with its length has a ring at which
-// nobody is.
+// takes its rings (heap/process/revoke.hpp). A ring that is detached has `late` in its place: the one free
+// that may be under way finds a ring there that is empty, and its slot there is put again when the owner is
+// back. Such a free gives the room back that it counted, so a bin whose count agrees with its length has a
+// ring at which nobody is.
 #pragma once
 
 #include "box/front/magazine_bins.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a purger is worth its thread, and how it takes its time. Asked by heap/purger.hpp once a tick.
+// When a purger is worth its thread, and how it takes its time. Asked by heap/process/purger.hpp once a tick.
 #pragma once
 
 #include "base/units.hpp"

@@ -82,7 +82,7 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::peak_bytes(seen) } -> std::same_as<std::size_t>;
 };
 
-// The ticks of the purger, see heap/purger.hpp.
+// The ticks of the purger, see heap/process/purger.hpp.
 template <class B>
 concept BackgroundContract = requires(std::size_t bytes, unsigned ticks) {
   { B::kTickMilliseconds } -> std::convertible_to<unsigned>;

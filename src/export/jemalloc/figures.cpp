@@ -14,7 +14,7 @@
 #include <atomic>
 
 #include "export/line.hpp"
-#include "heap/census.hpp"
+#include "heap/views/census.hpp"
 
 namespace hz::jemalloc {
 

@@ -10,10 +10,10 @@
 #include <cstring>
 
 #include "box/guard/report.hpp"
-#include "heap/control.hpp"
 #include "heap/of_line.hpp"
 #include "heap/one_lock/regions.hpp"
-#include "heap/stats_line.hpp"
+#include "heap/settings/control.hpp"
+#include "heap/settings/stats_line.hpp"
 
 namespace hz::one_lock {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The description of a heap of one lock for who reads the process from outside, under the names that lines of
-// boxes have (heap/layout.hpp) where it has the same. Part of every library by src/export/direct.cpp.
+// boxes have (heap/views/layout.hpp) where it has the same. Part of every library by src/export/direct.cpp.
 #pragma once
 
 #include "base/layout.hpp"
-#include "heap/heap_profile.hpp"
 #include "heap/one_lock/heap.hpp"
+#include "heap/samples/heap_profile.hpp"
 
 namespace hz::one_lock {
 

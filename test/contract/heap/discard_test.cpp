@@ -2,7 +2,7 @@
 //
 // A scan for free pages of spans, step by step: it comes to an end wherever the heap ends, and goes on behind
 // what the system does not purge.
-#include "heap/discard.hpp"
+#include "heap/spans/discard.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // First-class heaps, for a line of boxes: what a block of one is, what it ends with, and what is said of
 // a wrong one. Bugs that end a program are in test/death, names of the C world in test/surface.
-#include "heap/heaps.hpp"
+#include "heap/heaps/heaps.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // A huge block that two threads free at once. A source that runs the second thread in the middle of the first
 // one's free stands in for luck; test/stress tries with threads that race.
-#include "heap/huge.hpp"
+#include "heap/huge/huge.hpp"
 
 #include <gtest/gtest.h>
 

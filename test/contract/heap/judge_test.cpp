@@ -3,7 +3,7 @@
 // What is told of a bad pointer while other threads change what it points into: a look is passed on and not
 // repeated, because the second may find another world. Runs that are gone after one look stand in for those
 // threads.
-#include "heap/judge.hpp"
+#include "heap/api/judge.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "box/route/byte_tag.hpp"
 #include "box/route/page_header.hpp"
 #include "box/route/page_tag.hpp"
-#include "heap/heap_table.hpp"
+#include "heap/state/heap_table.hpp"
 
 namespace {
 struct Bytes : hz::SlotBytes<int> {

@@ -2,7 +2,7 @@
 //
 // Scenarios: first-class heaps, the biased lock of a row, and the table of rows.
 #include "explorer.hpp"
-#include "heap/heap_table.hpp"
+#include "heap/state/heap_table.hpp"
 
 namespace hz_test::explorer {
 namespace {

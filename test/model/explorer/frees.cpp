@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scenarios: a thread frees while it is hidden from itself for a moment, because who takes caches back shows
-// it again when no barrier on all threads is to be had. The free is that of heap/heap.hpp, with a guard that
-// takes a slot at its first look, as line secure's does; what it stands on is here no more than it asks of
-// it.
+// it again when no barrier on all threads is to be had. The free is that of heap/api/heap.hpp, with a guard
+// that takes a slot at its first look, as line secure's does; what it stands on is here no more than it asks
+// of it.
 #include "box/exchange/owner_lists.hpp"
 #include "box/exchange/sparse_ring.hpp"
 #include "box/front/linked_bins.hpp"
-#include "heap/heap.hpp"
+#include "heap/api/heap.hpp"
 #include "mini.hpp"
 
 namespace hz_test::explorer {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenarios: the places of blocks on guarded pages. The pool is heap/guarded.cpp itself, with as few free
-// places as the threads fight for; what tells users of it stands at the end of this file, and tells nobody.
-#include "heap/guarded.cpp"  // NOLINT(bugprone-suspicious-include): what is static in it begins anew
+// Scenarios: the places of blocks on guarded pages. The pool is heap/samples/guarded.cpp itself, with as few
+// free places as the threads fight for; what tells users of it stands at the end of this file, and tells
+// nobody.
+#include "heap/samples/guarded.cpp"  // NOLINT(bugprone-suspicious-include): what is static in it begins anew
 
 #include "explorer.hpp"
 

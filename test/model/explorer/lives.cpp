@@ -2,7 +2,7 @@
 //
 // Scenarios: lives of threads, and forks. Births, deaths, what the dead leave to their heirs and to owners
 // without a thread, states that are taken over, the fork's hooks, and a child that no hook was called for:
-// heap/thread.hpp, reclaim.hpp, transfer_cache.hpp and fork.hpp with the boxes of hz3.
+// heap/process/thread.hpp, reclaim.hpp, transfer_cache.hpp and fork.hpp with the boxes of hz3.
 #include "box/exchange/owner_lists.hpp"
 #include "box/exchange/sparse_ring.hpp"
 #include "box/front/linked_bins.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A line for scenarios that are about heap/: the front and the exchange are real boxes, the others do
-// nothing, and State has what heap/state.hpp has of all that threads tell each other. Slots come from the
-// scenario, and return to it where they would return to their spans. Used by revocation.cpp, lives.cpp and
-// quotas.cpp; `Of` keeps their lines apart. Costs nothing of its own.
+// nothing, and State has what heap/state/state.hpp has of all that threads tell each other. Slots come from
+// the scenario, and return to it where they would return to their spans. Used by revocation.cpp, lives.cpp
+// and quotas.cpp; `Of` keeps their lines apart. Costs nothing of its own.
 #pragma once
 
 #include "box/exchange/contract.hpp"
 #include "explorer.hpp"
-#include "heap/purger.hpp"
+#include "heap/process/purger.hpp"
 
 namespace hz_test::explorer {
 

@@ -59,7 +59,7 @@ mutant("list-batch-unlinked", LIST, "list.batches",
        ("reinterpret_cast<Batch*>(last)->next_batch = rest;", "static_cast<void>(rest);"))
 
 # --- a free whose thread is hidden for a moment
-HEAP = "heap/heap.hpp"
+HEAP = "heap/api/heap.hpp"
 mutant("free-looks-twice", HEAP, "free.hidden",
        ("    if constexpr (kSealed) return free_slow(block);\n    const Tag tag", "    const Tag tag"))
 
@@ -110,7 +110,7 @@ mutant("store-drop-linked", STORES, "magazines",
        ("    unlink(chunk);\n    bytes_.fetch_sub", "    bytes_.fetch_sub"))
 
 # --- first-class heaps
-HEAPS = "heap/heap_table.hpp"
+HEAPS = "heap/state/heap_table.hpp"
 REVOKES = "    biased.store(nullptr, std::memory_order_relaxed);\n    all_have_seen();\n    wait_for_biased();\n"
 mutant("bias-without-barrier", HEAPS, "bias.one", (REVOKES, REVOKES.replace("    all_have_seen();\n", "")))
 mutant("bias-without-waiting", HEAPS, "bias.one", (REVOKES, REVOKES.replace("    wait_for_biased();\n", "")))
@@ -196,7 +196,7 @@ mutant("claim-arrives-twice", "box/guard/slot_state.hpp", "claims",
        ("    if (HZ_UNLIKELY(get(slot, bin) != kClaimed)) return false;\n", ""))
 
 # --- revocation
-REVOKE, LINKED, ARRAYS = "heap/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
+REVOKE, LINKED, ARRAYS = "heap/process/revoke.hpp", "box/front/linked_bins.hpp", "box/front/magazine_bins.hpp"
 mutant("revoke-without-first-barrier", REVOKE, "revoke",
        ("    if (!os::barrier_on_all_threads()) return S::show(t, true), false;\n", ""))
 mutant("revoke-without-second-barrier", REVOKE, "revoke",
@@ -230,7 +230,7 @@ mutant("rings-stay-attached", RINGS, "revoke", ("    if (t.store != nullptr) t.r
 mutant("rings-late-forgotten", RINGS, "revoke", ("      put(t, bin, slot);\n    }\n  }\n", "    }\n  }\n"))
 
 # --- the purger's sleep
-PURGER, THREAD = "heap/purger.hpp", "heap/thread.hpp"
+PURGER, THREAD = "heap/process/purger.hpp", "heap/process/thread.hpp"
 SLEEPS = "    purger.store(S::kPurgerSleeps, std::memory_order_relaxed);\n    const bool barrier = os::barrier_on_all_threads();\n"
 mutant("sleep-without-barrier", PURGER, "purger.sleeps",
        (SLEEPS, SLEEPS.replace("os::barrier_on_all_threads()", "true")))
@@ -248,7 +248,7 @@ mutant("wake-nobody", THREAD, "purger", ("      os::wake_one(reinterpret_cast<co
 mutant("wake-without-word", THREAD, "purger", ("if (purger.compare_exchange_strong(expected, S::kPurgerRuns, std::memory_order_relaxed))\n", ""))
 
 # --- lives of threads
-RECLAIM, LIST_LOCK = "heap/reclaim.hpp", "    const Hold list(S::global.threads_lock);\n"
+RECLAIM, LIST_LOCK = "heap/exchange/reclaim.hpp", "    const Hold list(S::global.threads_lock);\n"
 mutant("birth-without-lock", THREAD, "lives.births",
        ("    const Hold hold(g.threads_lock);\n    // Born already", "    // Born already"))
 mutant("birth-half-listed", THREAD, "lives.births", ("    if (g.threads != nullptr) g.threads->previous = &t;\n", ""))
@@ -264,7 +264,7 @@ mutant("leftovers-without-lock", THREAD, "lives.adopted",
        (LIST_LOCK + "    while (Thread* t = pop(S::global.orphans)) {", "    while (Thread* t = pop(S::global.orphans)) {"))
 
 # --- forks
-FORK, ALL_LOCKS = "heap/fork.hpp", "    while (t != nullptr && had(t->lock)) t = t->next;\n"
+FORK, ALL_LOCKS = "heap/process/fork.hpp", "    while (t != nullptr && had(t->lock)) t = t->next;\n"
 NO_LOCKS = "    while (t != nullptr) t = t->next;\n"
 LIST = "    if (!had(S::global.threads_lock)) return false;\n"
 mutant("fork-without-threads", FORK, "fork.child", (ALL_LOCKS, NO_LOCKS))
@@ -284,7 +284,7 @@ mutant("unseen-own-locked", FORK, "fork.unseen", ("const bool held = t->lock.res
 mutant("unseen-not-noticed", FORK, "fork.unseen", ("    cut_off();\n", ""))
 
 # --- guarded pages
-GUARDED = "heap/guarded.cpp"
+GUARDED = "heap/samples/guarded.cpp"
 FORBIDS = "  if (!os::forbid(pointer(page_of(place)), state.page)) clear_bytes(pointer(page_of(place)), state.page);\n"
 PUT_INTO_RING = "  ring[(head + idle++) % kPlaces] = static_cast<std::uint16_t>(&place - places);\n"
 mutant("guarded-free-without-lock", GUARDED, "guarded.twice", ("    const Hold hold(lock);\n    found = look(block);", "    found = look(block);"))
@@ -307,10 +307,10 @@ weaker("guarded-look-relaxed", GUARDED, "guarded.asked", "const Use use = place.
 mutant("guarded-begins-without-lock", GUARDED, "guarded.begins",
        ("  const Hold hold(lock);\n  if (GuardedPool::is_on()) return true;", "  if (GuardedPool::is_on()) return true;"))
 weaker("guarded-every-relaxed", GUARDED, "guarded.begins", "state.every.store(every, ", "release", ");  // pairs with every()\n  return true;")
-weaker("guarded-every-look-relaxed", "heap/guarded.hpp", "guarded.begins", "return state.every.load(", "acquire")
+weaker("guarded-every-look-relaxed", "heap/samples/guarded.hpp", "guarded.begins", "return state.every.load(", "acquire")
 
 # --- quotas
-QUOTAS = "heap/quotas.hpp"
+QUOTAS = "heap/api/quotas.hpp"
 mutant("quota-shown-half", QUOTAS, "quotas.looked", ("t.quota.set_last(quota);", "t.quota.set(quota);"))
 mutant("quota-end-keeps-slots", QUOTAS, "quotas.begin",
        ("      while (t.quota.peek() != nullptr && Reclaim<Line>::drain_quota(t, bin, false)) continue;\n", ""))
@@ -322,7 +322,7 @@ mutant("quota-of-other-front", REVOKE, "quotas.revoked",
        ("put_back_detached(t, quota->front, bin, lists_of_quota[bin])", "put_back_detached(t, t.front, bin, lists_of_quota[bin])"))
 
 # --- spans between source, route and pool
-BOUNDARY, RETURN, POOL = "heap/boundary.hpp", "heap/span_return.hpp", "box/pool/span_pool.hpp"
+BOUNDARY, RETURN, POOL = "heap/boundary/boundary.hpp", "heap/spans/span_return.hpp", "box/pool/span_pool.hpp"
 BIND = ("    if constexpr (Pool::kWholeSpans)\n"
         "      Route::bind(S::global.route, run.at, bin_slots(bin) * bin_size(bin), bin, t.owner);\n")
 mutant("span-bound-when-others-have-it", BOUNDARY, "spans.whole",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scenarios: samples begin, pause and change their rate while threads cross, cache and are revoked: quotas
-// (heap/quotas.hpp) and their countdowns (heap/sampling.cpp) themselves. No allocation is a sample here: how
-// rare they are is chosen so.
-#include "heap/quotas.hpp"
+// (heap/api/quotas.hpp) and their countdowns (heap/samples/sampling.cpp) themselves. No allocation is a
+// sample here: how rare they are is chosen so.
+#include "heap/api/quotas.hpp"
 
 #include "box/exchange/owner_lists.hpp"
 #include "box/exchange/sparse_ring.hpp"
 #include "box/front/linked_bins.hpp"
-#include "heap/sampling.cpp"  // NOLINT(bugprone-suspicious-include): instrumented as its callers are
+#include "heap/samples/sampling.cpp"  // NOLINT(bugprone-suspicious-include): instrumented as its callers are
 #include "mini.hpp"
 
 namespace hz_test::explorer {

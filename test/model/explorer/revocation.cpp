@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scenarios: a thread's cache is taken back while it pops and puts, and the purger goes to sleep while
-// threads come back. The protocols are those of heap/revoke.hpp, heap/thread.hpp, heap/purger.hpp and of both
-// fronts; what they stand on (states, spans, books) is here no more than they ask of it.
+// threads come back. The protocols are those of heap/process/revoke.hpp, heap/process/thread.hpp,
+// heap/process/purger.hpp and of both fronts; what they stand on (states, spans, books) is here no more than
+// they ask of it.
 #include "box/front/linked_bins.hpp"
 #include "box/front/magazine_bins.hpp"
 #include "box/front/quarantine.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenarios: spans between source, route and pool. heap/boundary.hpp and span_return.hpp with the pools and
-// routes that lines have, whole spans (secure) and those that are carved little by little by pages (hz3). The
-// source has so few runs that threads wait for each other's; the other boxes do nothing.
+// Scenarios: spans between source, route and pool. heap/boundary/boundary.hpp and span_return.hpp with the
+// pools and routes that lines have, whole spans (secure) and those that are carved little by little by pages
+// (hz3). The source has so few runs that threads wait for each other's; the other boxes do nothing.
 #include "box/pool/span_pool.hpp"
 #include "box/route/descriptor.hpp"
 #include "explorer.hpp"
-#include "heap/boundary.hpp"
+#include "heap/boundary/boundary.hpp"
 
 namespace hz_test::explorer {
 
