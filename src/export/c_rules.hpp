@@ -58,7 +58,7 @@ inline void* aligned_realloc(void* block, std::size_t alignment, std::size_t siz
   if (old_size == 0 && !ThisHeap::is_empty(block)) return no_memory();
   const bool lies_right = (address(block) & (alignment - 1)) == 0;
   const auto fits = [&](std::size_t usable) {
-    return lies_right && (ThisHeap::kSealed ? size == usable : size <= usable && size >= usable / 2);
+    return lies_right && (ThisHeap::kExactSizes ? size == usable : size <= usable && size >= usable / 2);
   };
   if (fits(old_size) || (lies_right && fits(ThisHeap::resize_in_place(block, size)))) return block;
   // Both are huge, and such blocks begin with a granule: pages move, not bytes.

@@ -37,6 +37,8 @@ struct Hakozuna {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = Outside;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Observe = Counters;
 };
 

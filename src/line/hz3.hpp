@@ -42,6 +42,8 @@ struct Hz3 {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = FailFast;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Policy = Learned<Frozen<Hz3>>;
   using Observe = Counters;
 };

@@ -29,6 +29,8 @@ struct Hz3Fast {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = FailFast;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Policy = Learned<Frozen<Hz3Fast>>;
   using Observe = Counters;
 };

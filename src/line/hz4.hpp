@@ -41,6 +41,8 @@ struct Hz4 {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = Outside;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Observe = Counters;
 };
 

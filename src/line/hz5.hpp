@@ -49,6 +49,8 @@ struct Hz5 {
   using Retain = Hysteresis;
   using Background = PromptBackground;
   using Guard = SlotState<Hz5>;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Observe = Counters;
 };
 

@@ -42,6 +42,8 @@ struct Hz6 {
   using Retain = Hysteresis;
   using Background = PromptBackground;
   using Guard = Lifecycle<Hz6>;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Observe = Counters;
 };
 

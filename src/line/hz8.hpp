@@ -43,6 +43,8 @@ struct Hz8 {
   using Retain = KeepRefill;
   using Background = PromptBackground;
   using Guard = SlotState<Hz8>;
+  template <class Of>
+  using Mitigation = Bare<Of>;
   using Observe = Counters;
 };
 

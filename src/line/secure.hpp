@@ -18,6 +18,7 @@
 #include "box/route/descriptor.hpp"
 #include "box/source/arena.hpp"
 #include "heap/api/heap.hpp"
+#include "security/seals.hpp"
 
 namespace hz {
 
@@ -38,6 +39,8 @@ struct Secure {
   using Retain = Hysteresis;
   using Background = hz::Background;
   using Guard = Sealed<Secure>;
+  template <class Of>
+  using Mitigation = Seals<Of>;
   using Observe = Counters;
 };
 

@@ -2,7 +2,7 @@
 #
 # arrows.py ROOT: the rules of the house that can be read from the source files. Called by CTest; self_test.py plants
 # one violation of each rule and sees it found.
-#   arrows   base <- os <- box <- heap <- line <- export; a box sees base, os and its own role's contract.hpp
+#   arrows   base <- os <- box <- heap <- security <- line <- export; a box sees base, os and its own role's contract.hpp
 #   floors   a folder of src/heap sees those that stand before it in FLOORS
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
 #   header   every source file begins with its SPDX line and a comment that says what it is for
@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ["base", "os", "box", "heap", "line", "export"]
+LAYERS = ["base", "os", "box", "heap", "security", "line", "export"]
 # Folders of src/heap. A file includes its own floor and those below it, of which all but the first know the state.
 FLOORS = ["samples", "settings", "state", "spans", "exchange", "boundary", "huge", "process", "heaps", "views", "api",
           "one_lock"]

@@ -3,6 +3,7 @@
 which must work. Called by CTest: reject.py FILE.cpp compiler flags...
 
 <role>_without_<function>.cpp   the compiler names the function
+switch_without_<value>.cpp      the compiler names the value of an enumeration
 line_<what is wrong>.cpp        the compiler says what the file says after "// says: "
 
 reject.py --complete FOLDER compiler flags... compiles all lines of a folder with -DHZ_COMPLETE, at once: each brings the
@@ -29,6 +30,8 @@ def expected(source):
         # As a static assertion that failed: its text stands in the source that the compiler quotes, too.
         return rf"static.assert[^\n]*{re.escape(says)}", says
     function = re.fullmatch(r"\w+_without_(\w+)", source.stem)[1]
+    if source.name.startswith("switch_"):
+        return rf"enumeration value '{function}' not handled", function
     # As the contract writes it, after a template parameter; the name of the file does not count.
     return rf"\b[A-Z]::{function}\b|[A-Z]::Global::{function}\b", function
 

@@ -24,7 +24,7 @@
 // them.
 //
 // A block in a run of its own has no seal; its size stands beside the arena, where no block can reach it, and
-// its fence goes to the end of the page, where its run's fence of pages begins (heap/spans/fences.hpp).
+// its fence goes to the end of the page, where its run's fence of pages begins (security/fences.hpp).
 #pragma once
 
 #include <array>

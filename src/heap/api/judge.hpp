@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a pointer that is no live block, and telling the user. Called by the slow paths of
+// What is wrong with a pointer that is no live block, and the report of it. Called by the slow paths of
 // heap.hpp, by realloc and by usable_size; a few loads for a pointer with which nothing is wrong.
 #pragma once
 
@@ -16,7 +16,6 @@ struct Judge {
   using Guard = typename Line::Guard;
   using Exchange = typename Line::Exchange;
   using Source = typename Line::Source;
-  using Tag = typename Route::Tag;
 
   // `bin` is a class.
   HZ_INLINE static Fault fault_of_slot(Bin bin, const void* block) {
@@ -29,38 +28,38 @@ struct Judge {
 
   // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one
   // look each: they may change at any time.
-  static bool plausible(Tag tag, const void* block) {
-    const Finding found = look(tag, block);
-    if (HZ_LIKELY(found.fault == Fault::kNone)) return true;
-    Guard::report(found.fault, block, found.bin, Line::kName);
+  static bool plausible(const Block<Line>& found, const void* block) {
+    const Finding finding = look(found, block);
+    if (HZ_LIKELY(finding.fault == Fault::kNone)) return true;
+    Guard::report(finding.fault, block, finding.bin, Line::kName);
     return false;
   }
 
-  static Finding look(Tag tag, const void* block) {
-    const Bin bin = Route::bin(tag);
-    if (HZ_UNLIKELY(tag == 0)) return diagnose_untagged(block);
-    if (HZ_UNLIKELY(bin == kHeapBin)) return Heaps<Line>::look(block);
-    if (bin != kHugeBin) return {fault_of_slot(bin, block), bin};
-    if (static_cast<std::uint16_t>(address(block)) != 0) return {Fault::kInterior, bin};
-    if constexpr (Guard::kSealBytes != 0) {
-      if (!Guard::is_run_sealed(block)) return {Fault::kOutOfBounds, bin};
+  static Finding look(const Block<Line>& found, const void* block) {
+    switch (found.kind) {
+      case Kind::kSlot: return {fault_of_slot(found.bin, block), found.bin};
+      case Kind::kRun:
+        if (static_cast<std::uint16_t>(address(block)) != 0) return {Fault::kInterior, found.bin};
+        return {MitigationOf<Line>::is_run_whole(block) ? Fault::kNone : Fault::kOutOfBounds, found.bin};
+      case Kind::kInHeap: return Heaps<Line>::look(block);
+      case Kind::kGuarded: {
+        const GuardedPool::Finding guarded = GuardedPool::look(block);
+        return {guarded.fault, guarded.bin};
+      }
+      case Kind::kNothing: return look_around(block);
     }
-    return {Fault::kNone, bin};
+    return {Fault::kForeign, 0};
   }
 
  private:
   // Nothing is handed out at this address: outside of the arena, a place without a slot, or inside a block
   // that began on another page.
-  HZ_COLD static Finding diagnose_untagged(const void* block) {
-    if (GuardedPool::has(block)) {
-      const GuardedPool::Finding found = GuardedPool::look(block);
-      return {found.fault, found.bin};
-    }
+  HZ_COLD static Finding look_around(const void* block) {
     if (!Route::covers(S::global.route, address(block))) return {Fault::kForeign, 0};
     Forks<Line>::notice_process();  // the arena's lock may be held in a child by nobody
     const std::uintptr_t start = Source::start(S::global.source, address(block));
     if (start == 0) return {Fault::kNotAllocated, 0};
-    if (Route::bin(Route::find(S::global.route, start)) == kHugeBin) return {Fault::kInterior, kHugeBin};
+    if (classify<Line>(pointer(start)).kind == Kind::kRun) return {Fault::kInterior, kHugeBin};
     const Bin bin = Line::Pool::bin_at(S::shelves.pool, start, address(block));
     return {bin != 0 ? Fault::kInterior : Fault::kNotAllocated, bin};
   }

@@ -26,7 +26,6 @@
 #include "base/bytes.hpp"
 #include "heap/boundary/boundary.hpp"
 #include "heap/huge/huge.hpp"
-#include "heap/spans/fences.hpp"
 
 namespace hz {
 
@@ -50,7 +49,7 @@ struct Quotas {
     }
     const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
     if (next == Sample::kProfile) {
-      const std::size_t bytes = Line::Guard::kSealBytes != 0 ? size : bin_size(bin);
+      const std::size_t bytes = MitigationOf<Line>::kExactSizes ? size : bin_size(bin);
       void* const block = has_mappings() ? H::allocate(t, bytes, 1, zeroed, 0, false) : nullptr;
       if (block != nullptr) {
         H::count_as_sample(t, block, bin);
@@ -99,9 +98,10 @@ struct Quotas {
   }();
   static constexpr unsigned kFew = 16;  // what needs no magazine
 
-  // Behind a fence a sample is two mappings, of which a process has 65,530: a quarter of them.
-  static constexpr std::size_t kMostFenced = 8192;
-  static bool has_mappings() { return !Fences<Line>::kStand || HeapProfile::samples() < kMostFenced; }
+  static bool has_mappings() {
+    constexpr std::size_t kMost = MitigationOf<Line>::kMostSamples;
+    return kMost == SIZE_MAX || HeapProfile::samples() < kMost;
+  }
 
   // Who looks from outside reads as many bytes of a quota as of a state.
   static constexpr std::size_t kBytes = sizeof(Quota) < sizeof(Thread) ? sizeof(Thread) : sizeof(Quota);
@@ -171,6 +171,39 @@ struct Quotas {
     Front::drained(t.front, bin, from.count);
     Front::fill(to, bin, into);
     left -= from.count;
+  }
+};
+
+// Blocks that are samples, as the slow paths find them when they hold a lock, and note them when they hold
+// none.
+template <class Line>
+struct Sampled {
+  using S = State<Line>;
+  using H = Huge<Line>;
+  using Thread = typename S::Thread;
+  // What takes the lock of samples tells fork hooks so, as who takes any.
+  using Telling = typename Faults<Line>::Telling;
+
+  // Whether a new run is one. What realloc makes of a huge block is another allocation: the heap ends what
+  // the old one was as a sample.
+  static bool is_next(Thread& t, const void* run) {
+    return HZ_UNLIKELY(HeapProfile::is_on()) && Quotas<Line>::counts(t) &&
+           Sampling::next(*t.countdown, kHugeBin, H::run_bytes(run), S::is_own_work()) != Sample::kNone;
+  }
+  HZ_COLD static void add(Sample sample, const void* block, Bin bin, const void* caller) {
+    sample == Sample::kProfile ? add(block, bin, caller) : GuardedPool::note(block, caller, S::tls().walking);
+  }
+  HZ_COLD static void add(const void* block, Bin bin, const void* caller) {
+    const Telling telling;
+    HeapProfile::add(block, bin, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin), caller,
+                     S::tls().walking);
+  }
+  // The class of what lies in a run, which is about to be freed.
+  static Bin ended(const void* block) {
+    if (HZ_LIKELY(!HeapProfile::is_on())) return kHugeBin;
+    const Telling telling;
+    const Bin bin = HeapProfile::end(block);
+    return bin != 0 ? bin : kHugeBin;
   }
 };
 

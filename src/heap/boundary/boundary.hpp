@@ -23,6 +23,7 @@ struct Boundary {
   using R = Reclaim<Line>;
   using C = Capacities<Line>;
   using Thread = typename S::Thread;
+  using M = MitigationOf<Line>;
   using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
@@ -415,11 +416,11 @@ struct Boundary {
   // Where spans are carved whole, the slots are listed in `out`.
   static Taken new_span(Thread& t, Bin bin, unsigned want, bool reclaimed, void** out = nullptr) {
     const Demand demand = {.force = reclaimed, .used = bin_slots(bin) * bin_size(bin)};
-    const Run run = Fences<Line>::acquire_span(bin_granules(bin), demand);
+    const Run run = M::acquire_span(bin_granules(bin), demand);
     if (run.at == 0) return {};
     Spans::count_purge(t, run.purged);
     if (run.zeroed && Policy::looks() != 0) Discard<Line>::next(t, Policy::looks());
-    if constexpr (Guard::kSealBytes != 0) Guard::prepare(run.at, bin, run.zeroed);
+    M::prepare_span(run, bin);
     // As soon as the pool has the span, others may take slots of it.
     if constexpr (Pool::kWholeSpans)
       Route::bind(S::global.route, run.at, bin_slots(bin) * bin_size(bin), bin, t.owner);

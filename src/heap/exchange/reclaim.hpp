@@ -90,7 +90,7 @@ struct Reclaim {
     give_up(t, true);
     Transfer::flush_all(t);
     { const typename S::Hold purger(S::purger_state.lock); }
-    if constexpr (Fences<Line>::kStand) Fences<Line>::release_all();
+    MitigationOf<Line>::release_waiting();
     return Spans::purge(t, keep_dirty, SIZE_MAX);
   }
 

@@ -31,6 +31,15 @@ struct Finding {
 };
 
 template <class Line>
+struct Allocation;
+
+template <class Line>
+struct Release;
+
+template <class Line>
+struct Sampled;
+
+template <class Line>
 struct Heaps {
   using S = State<Line>;
   using H = Huge<Line>;
@@ -109,9 +118,9 @@ struct Heaps {
 
   // Whose a live block is; 0: the process's.
   static std::uint32_t holder_of(const void* block) {
-    const Bin bin = tag_at(address(block));
-    if (bin == kHeapBin) return HeapChunk::around(block)->holder.peek();
-    return bin == kHugeBin ? Source::holder(S::global.source, address(block)) : 0;
+    const Kind kind = classify<Line>(block).kind;
+    if (kind == Kind::kInHeap) return HeapChunk::around(block)->holder.peek();
+    return kind == Kind::kRun ? Source::holder(S::global.source, address(block)) : 0;
   }
   // Allocates in the heap of `block`, for the thread that has it. False: its heap has been deleted meanwhile,
   // and the block is the process's. A heap is asked again under its lock: its row may have the next one.
@@ -174,7 +183,7 @@ struct Heaps {
   // thread may free meanwhile. 0: the process's; kNoChunk: there is none.
   static constexpr std::uint32_t kNoChunk = ~0U - 1;
   static std::uint32_t holder_of_chunk(std::uintptr_t at) {
-    const unsigned holder = tag_at(at) == kHeapBin ? Source::holder(S::global.source, at) : 0;
+    const unsigned holder = is_chunk(pointer(at)) ? Source::holder(S::global.source, at) : 0;
     return (holder & kOfChunk) == 0 ? kNoChunk : holder & ~kOfChunk;
   }
   // Returns true if the handle has a heap. Errors: reports E07 otherwise.
@@ -193,7 +202,7 @@ struct Heaps {
   static constexpr unsigned kOfChunk = 1U << 31;
 
   static HeapTable& table() { return S::shelves.heaps; }
-  static Bin tag_at(std::uintptr_t at) { return Route::bin(Route::find(S::global.route, at)); }
+  static bool is_chunk(const void* at) { return classify<Line>(at).kind == Kind::kInHeap; }
 
   HZ_COLD static HeapHandle none() {
     errno = ENOMEM;
@@ -285,7 +294,7 @@ struct Heaps {
       for (;;) {
         row_ = row_now();
         how_ = Inside::enter(*row_);
-        is_chunk_ = tag_at(address(at_)) == kHeapBin;
+        is_chunk_ = is_chunk(at_);
         if (HZ_LIKELY(!is_chunk_ || row_now() == row_)) return;
         Inside::leave(*row_, how_);  // its heap was deleted meanwhile
       }
@@ -344,11 +353,11 @@ struct Heaps {
     Sample sample = Sample::kNone;
   };
   static void* run_of(std::size_t size, std::size_t alignment, bool& zeroed, Grown& grown) {
-    return grown.run = Heap<Line>::huge(size, alignment, zeroed, &grown.sample);
+    return grown.run = Allocation<Line>::huge(size, alignment, zeroed, &grown.sample);
   }
   // Without a lock.
   static void note(const Grown& grown, const void* caller) {
-    if (HZ_UNLIKELY(grown.sample != Sample::kNone)) Heap<Line>::add(grown.run, kHugeBin, caller);
+    if (HZ_UNLIKELY(grown.sample != Sample::kNone)) Sampled<Line>::add(grown.run, kHugeBin, caller);
   }
 
   HZ_INLINE static void* allocate(HeapHandle handle, std::size_t alignment, std::size_t size, bool& zeroed,
@@ -389,7 +398,7 @@ struct Heaps {
   // The first one is no sample: the call that begins a heap may want a huge block, which may be one itself.
   HZ_INLINE static bool begin_chunks(HeapRow& row, std::uint32_t number) {
     bool zeroed = false;
-    void* const granule = Heap<Line>::huge(kGranule, 1, zeroed, nullptr);
+    void* const granule = Allocation<Line>::huge(kGranule, 1, zeroed, nullptr);
     HeapChunk* const chunk = new_chunk(granule, zeroed, number, sizeof(FirstChunk));
     if (chunk == nullptr) return false;
     row.first = static_cast<FirstChunk*>(chunk);
@@ -446,7 +455,7 @@ struct Heaps {
   }
   static bool is_free(std::uint32_t number, const void* at, Bin bin) {
     const unsigned offset = HeapChunk::offset(at), unit = HeapChunk::unit(at);
-    if (offset % kMinAlign != 0 || tag_at(address(at)) != kHeapBin) return false;
+    if (offset % kMinAlign != 0 || !is_chunk(at)) return false;
     const HeapChunk& chunk = *HeapChunk::around(at);
     return chunk.holder.peek() == number && HeapChunk::bit(chunk.starts, unit) &&
            HeapChunk::bit(chunk.freed, unit) && chunk.bytes(offset) == bin_size(bin);
@@ -480,12 +489,13 @@ struct Heaps {
   // To the process, as a huge block. One that moved, and whose old place the system did not take, has no tag
   // there: nobody gets that.
   static void release(std::uintptr_t run) {
-    if (HZ_UNLIKELY(tag_at(run) == 0)) return;
-    if (tag_at(run) == kHeapBin) {
+    const Kind kind = classify<Line>(pointer(run)).kind;
+    if (HZ_UNLIKELY(kind == Kind::kNothing)) return;
+    if (kind == Kind::kInHeap) {
       Route::clear(S::global.route, run, kGranule);
       Route::bind(S::global.route, run, kPage, kHugeBin, H::kNobody);
     }
-    Heap<Line>::free_huge(pointer(run));
+    Release<Line>::run(pointer(run));
   }
 };
 

@@ -10,7 +10,8 @@
 #include "base/zeroes.hpp"
 #include "box/guard/report.hpp"
 #include "heap/exchange/reclaim.hpp"
-#include "heap/spans/fences.hpp"
+#include "heap/state/block.hpp"
+#include "heap/state/mitigation.hpp"
 
 namespace hz {
 
@@ -21,7 +22,7 @@ struct Huge {
   using Source = typename Line::Source;
   using Retain = typename Line::Retain;
   using Route = typename Line::Route;
-  using Fence = Fences<Line>;
+  using M = MitigationOf<Line>;
 
   static constexpr std::size_t kMaxBytes = PTRDIFF_MAX;
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
@@ -60,7 +61,7 @@ struct Huge {
   // again, for the run may have been freed, and be something else by now.
   static bool claim(void* block) {
     if (!Source::claim(S::global.source, address(block), true)) return false;
-    if (HZ_LIKELY(Route::bin(Route::find(S::global.route, address(block))) == kHugeBin)) return true;
+    if (HZ_LIKELY(classify<Line>(block).kind == Kind::kRun)) return true;
     Source::claim(S::global.source, address(block), false);
     return false;
   }
@@ -69,7 +70,7 @@ struct Huge {
   static void free(Thread& t, void* block) {
     const std::size_t bytes = run_bytes(block);
     leave(t, address(block), bytes);
-    if constexpr (Fence::kStand) return Fence::release(address(block));
+    if (M::release_run(address(block))) return;
     release(t, block, bytes);
     SpanReturn<Line>::purge_if_due(t);
   }
@@ -91,34 +92,22 @@ struct Huge {
   // for. False: the system does not take its pages.
   static bool cleared(void* block) { return os::purge(block, run_bytes(block)); }
 
-  static std::size_t run_bytes(const void* block) {
-    if constexpr (Fence::kStand) return bytes_for(Line::Guard::run_bytes(block));
-    return Source::granules(S::global.source, address(block)) << kGranuleShift;
-  }
+  static std::size_t run_bytes(const void* block) { return M::run_bytes(block); }
   // The class of a block that lies in such a run as a sample of the heap profile; else kHugeBin.
   static Bin bin_of(const void* block) {
     const Bin bin = HeapProfile::is_on() ? HeapProfile::bin_of(block) : 0;
     return bin != 0 ? bin : kHugeBin;
   }
-  static std::size_t usable_size(const void* block) {
-    if constexpr (Fence::kStand) return Line::Guard::run_bytes(block);
-    const Bin bin = bin_of(block);
-    return bin != kHugeBin ? bin_size(bin) : run_bytes(block);
-  }
-
-  // Returns the bytes of a run without reading the block, for another thread may free it meanwhile; 0 if
-  // there is no run. With fences, those of the pages that the block has.
-  static std::size_t noted_bytes(const void* block) {
-    const std::size_t bytes = Source::granules(S::global.source, address(block)) << kGranuleShift;
-    if constexpr (Fence::kStand)
-      return bytes == 0 ? 0 : align_up(Line::Guard::run_bytes(block), os::page_bytes());
-    const Bin bin = bin_of(block);
-    return bin != kHugeBin ? bin_size(bin) : bytes;
+  static std::size_t usable_size(const void* block) { return M::usable_in_run(block, bin_of(block)); }
+  // Returns the bytes of a run without reading the block, for another thread may free it meanwhile.
+  // `run_bytes`: those of its run.
+  static std::size_t noted_bytes(const void* block, std::size_t run_bytes) {
+    return M::noted_in_run(block, bin_of(block), run_bytes);
   }
 
   // Whether a block of `size` bytes may lie here; realloc leaves blocks in place down to half.
   static bool fits(const void* block, std::size_t size, bool after_realloc) {
-    if constexpr (Fence::kStand) return size == usable_size(block);
+    if constexpr (M::kExactSizes) return size == usable_size(block);
     const std::size_t usable = run_bytes(block);
     return size <= usable && (usable - size <= kGranule || (after_realloc && size >= usable / 2));
   }
@@ -127,8 +116,6 @@ struct Huge {
   // changed. Blocks that move keep their contents up to the smaller size.
   static void* resize(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return nullptr;
-    if constexpr (Fence::kStand)
-      return grown_in_place(t, block, size) ? block : moved(t, block, run_bytes(block), size);
     if (resize_in_place(t, block, size)) return block;
     const std::size_t old_bytes = run_bytes(block);
     void* to = moved(t, block, old_bytes, size);
@@ -136,44 +123,17 @@ struct Huge {
     FaultReport::keep(block);
     return block;  // larger than it has to be
   }
-  // The same with fences, of a block that grows.
-  static bool grown_in_place(Thread& t, void* block, std::size_t size) {
-    if constexpr (Fence::kStand) {
-      const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
-      if (!Fence::grow(address(block), size)) return false;
-      end_sample(t, block, old_bytes);
-      if (bytes == old_bytes) return true;
-      took(t, bytes - old_bytes);
-      S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
-      return true;
-    }
-    return false;
-  }
-
-  // The same of a block that becomes smaller, to at least a byte.
-  static void shrink_fenced(Thread& t, void* block, std::size_t size) {
-    if constexpr (Fence::kStand) {
-      end_sample(t, block, run_bytes(block));
-      const std::size_t less = run_bytes(block) - bytes_for(size);
-      Fence::shrink(address(block), size);
-      gave(t, less);
-      S::global.huge_bytes.fetch_sub(less, std::memory_order_relaxed);
-    }
-  }
-
   // False if there is no room behind it, or its rest cannot go.
   static bool resize_in_place(Thread& t, void* block, std::size_t size) {
-    if (Fence::kStand || size > kMaxBytes - kGranule) return false;  // fences stay where they are
-    const std::size_t old_bytes = run_bytes(block), bytes = bytes_for(size);
-    // A run in pieces is mapped anew by the source, which may refuse: then the block keeps its bytes.
-    if (bytes < old_bytes && !Source::in_pieces(S::global.source, address(block)))
-      os::purge(at(block, bytes), old_bytes - bytes);
-    if (!Source::resize(S::global.source, address(block), bytes >> kGranuleShift)) return false;
+    if (size > kMaxBytes - kGranule) return false;
+    const std::size_t old_bytes = run_bytes(block);
+    if (!M::resize_run(block, size)) return false;
+    const std::size_t bytes = bytes_for(size);
     end_sample(t, block, old_bytes);
     if (bytes > old_bytes) {
       took(t, bytes - old_bytes);
       S::global.huge_bytes.fetch_add(bytes - old_bytes, std::memory_order_relaxed);
-    } else {
+    } else if (bytes < old_bytes) {
       gave(t, old_bytes - bytes);
       S::global.huge_bytes.fetch_sub(old_bytes - bytes, std::memory_order_relaxed);
       SpanReturn<Line>::purge_if_due(t);
@@ -224,8 +184,7 @@ struct Huge {
   }
 
   static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size, const Demand& demand) {
-    if constexpr (Fence::kStand) return Fence::acquire(granules, granules_for(alignment), size, demand);
-    return Source::acquire(S::global.source, granules, granules_for(alignment), demand);
+    return M::acquire_run(granules, granules_for(alignment), size, demand);
   }
 
   static std::size_t granules_for(std::size_t bytes) { return (bytes + kGranule - 1) >> kGranuleShift; }
@@ -244,8 +203,8 @@ struct Huge {
   // has, or as many, where its bytes are copied. A program that adds a little each time then moves it seldom.
   static std::size_t room_for(std::size_t size, std::size_t old_bytes) {
     const std::size_t bytes = bytes_for(size);
-    const std::size_t share = !Fence::kStand ? bytes / 2 : Fence::addresses_limited() ? bytes / 8 : bytes;
-    return bytes > old_bytes && bytes - old_bytes < old_bytes / 2 ? share >> kGranuleShift : 0;
+    return bytes > old_bytes && bytes - old_bytes < old_bytes / 2 ? M::room_behind(bytes) >> kGranuleShift
+                                                                  : 0;
   }
 
   // The block at another place; nullptr if there is none.
@@ -270,7 +229,7 @@ struct Huge {
     Source::join(S::global.source, address(to), address(block));
     end_sample(t, block, old_bytes);
     leave(t, address(block), old_bytes);
-    if constexpr (Fence::kStand) return Fence::bequeath(block, to), to;
+    if (M::bequeath_run(block, to)) return to;
     // The old place did not count while both were held: it may keep its pages only where they count for
     // nothing.
     if (by_bytes && Source::has_room(S::global.source, 0)) {
@@ -282,15 +241,13 @@ struct Huge {
     return to;
   }
 
-  // With fences, makes what is moved by whole granules usable at both places. False: the system refuses, and
-  // the new block is gone.
-  static bool opened([[maybe_unused]] Thread& t, [[maybe_unused]] const void* block,
-                     [[maybe_unused]] std::size_t old_bytes, [[maybe_unused]] void* to,
-                     [[maybe_unused]] std::size_t kept) {
-    if constexpr (Fence::kStand) {
-      if (!Fence::expose(block, old_bytes) || !Fence::expose(to, kept)) return claim(to), free(t, to), false;
-    }
-    return true;
+  // Makes what is moved by whole granules usable at both places. False: the system refuses, and the new block
+  // is gone.
+  static bool opened(Thread& t, const void* block, std::size_t old_bytes, void* to, std::size_t kept) {
+    if (M::open_runs(block, old_bytes, to, kept)) return true;
+    claim(to);
+    free(t, to);
+    return false;
   }
 
   // What has arrived, and the piece after it, which did not.
@@ -347,8 +304,7 @@ struct Huge {
     return holes == move.failed || (holes == 0 && os::is_mapped(at(to, move.done), move.failed));
   }
   static bool is_hole(void* granule) {
-    return os::extend(granule, kGranule) == os::Placed::kHere &&
-           (!Fence::kStand || os::commit(granule, kGranule));
+    return os::extend(granule, kGranule) == os::Placed::kHere && M::open_granule(granule);
   }
   static void carry(const void* from, void* to) {
     if (!is_zero(from)) copy_bytes(to, from, kGranule);

@@ -151,7 +151,7 @@ struct Heap {
     return bin == kHugeBin ? Regions::usable(size) : size_of_bin(bin);
   }
   // Blocks have all of their slots.
-  static constexpr bool kSealed = false;
+  static constexpr bool kExactSizes = false;
   // A block that becomes smaller where it is, for want of memory.
   static void* kept(void* block, std::size_t) {
     FaultReport::keep(block);

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "heap/settings/options.hpp"
 #include "heap/settings/profile.hpp"
-#include "heap/spans/fences.hpp"
+#include "heap/state/mitigation.hpp"
 #include "heap/state/tables.hpp"
 
 namespace hz {
@@ -42,7 +42,7 @@ struct Start {
     options.read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
-    Fences<Line>::open();
+    MitigationOf<Line>::open();
     if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
     if (options.guard_sample != 0) GuardedPool::open(options.guard_sample, Line::kName);
     os::Lock::know_processors(os::usable_cpus());

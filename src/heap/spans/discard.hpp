@@ -22,7 +22,7 @@ struct Discard {
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
 
-  static constexpr bool kPossible = !Line::Guard::kMarks && Line::Guard::kSealBytes == 0;
+  static constexpr bool kPossible = !Line::Guard::kMarks && !MitigationOf<Line>::kKeepsFreeSlots;
   static bool possible() { return kPossible && os::page_bytes() == kPage; }
 
   enum class Which : bool { kAll, kUnused };

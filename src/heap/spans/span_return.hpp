@@ -5,8 +5,9 @@
 // what lies between, and by huge blocks when they go.
 #pragma once
 
-#include "heap/spans/fences.hpp"
+#include "heap/state/block.hpp"
 #include "heap/state/faults.hpp"
+#include "heap/state/mitigation.hpp"
 
 namespace hz {
 
@@ -124,10 +125,9 @@ struct SpanReturn {
   // A span of which the pool has all slots goes back to the source.
   static void retire(Thread& t, Bin bin, std::uintptr_t span) {
     if (const void* slot = Guard::retire(span, bin)) Faults<Line>::note(Fault::kDoubleFree, slot, bin);
-    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
-    Fences<Line>::release_span(span);
     const std::size_t bytes = std::size_t{bin_granules(bin)} << kGranuleShift;
-    if constexpr (Fences<Line>::kStand) count_purge(t, bytes);
+    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);
+    count_purge(t, MitigationOf<Line>::release_span(span, bytes));
     Retain::span_retired(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanRetired, 1);
     os::probe::span_retired(span, bytes);
@@ -142,9 +142,7 @@ struct SpanReturn {
 
   // Whether a slot of the class lies there; any pointer may be asked about.
   static bool is_slot(const FreeSlot* slot, Bin bin) {
-    const std::uintptr_t at = address(slot);
-    return Route::bin(Route::find(S::global.route, at)) == bin &&
-           is_slot_start(bin, static_cast<std::uint16_t>(at & (kGranule - 1)));
+    return classify<Line>(slot).bin == bin && is_slot_start(bin, static_cast<std::uint16_t>(address(slot)));
   }
 
  private:
@@ -171,7 +169,7 @@ struct SpanReturn {
   // Freed twice, or never handed out.
   HZ_COLD static void note_wrong(Bin bin, const void* slot) {
     const std::uintptr_t at = address(slot);
-    const bool bound = Route::bin(Route::find(S::global.route, at)) == bin;
+    const bool bound = classify<Line>(slot).bin == bin;
     const bool carved = Pool::bin_at(S::shelves.pool, at & ~(kGranule - 1), at) == bin;
     Faults<Line>::note(bound && !carved ? Fault::kNotAllocated : Fault::kDoubleFree, slot, bin);
   }

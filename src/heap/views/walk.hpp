@@ -22,7 +22,6 @@ struct Walk {
   using S = State<Line>;
   using Pool = typename Line::Pool;
   using Source = typename Line::Source;
-  using Route = typename Line::Route;
   using Visit = hz_visit_t;
 
   // Visits the blocks of the whole process. Returns the visitor's first answer that is not 0, or 0.
@@ -59,7 +58,6 @@ struct Walk {
   static constexpr std::size_t kAtOnce = 1024;  // rows that the source is asked for
 
   static std::uint32_t number(HeapHandle heap) { return HeapTable::number(heap); }
-  static Bin bin_at(std::uintptr_t at) { return Route::bin(Route::find(S::global.route, at)); }
 
   static void take_back_caches() {
     Threads<Line>::collect_leftovers();
@@ -81,15 +79,20 @@ struct Walk {
   }
 
   static int of_granule(std::uintptr_t at, Visit visit, void* argument) {
-    const Bin bin = bin_at(at);
-    if (bin == 0) return 0;
-    if (bin == kHeapBin) return Heaps<Line>::walk_chunk(at, Heaps<Line>::kAnyHeap, visit, argument);
-    return bin == kHugeBin ? of_run(at, visit, argument) : of_span(at, visit, argument);
+    switch (classify<Line>(pointer(at)).kind) {
+      case Kind::kNothing:
+      case Kind::kGuarded:  // a walk of their own
+        return 0;
+      case Kind::kInHeap: return Heaps<Line>::walk_chunk(at, Heaps<Line>::kAnyHeap, visit, argument);
+      case Kind::kRun: return of_run(at, visit, argument);
+      case Kind::kSlot: return of_span(at, visit, argument);
+    }
+    return 0;
   }
   static int of_granule_in(std::uint32_t heap, std::uintptr_t at, Visit visit, void* argument) {
-    const Bin bin = bin_at(at);
-    if (bin == kHeapBin) return Heaps<Line>::walk_chunk(at, heap, visit, argument);
-    if (bin != kHugeBin || Source::holder(S::global.source, at) != heap) return 0;
+    const Kind kind = classify<Line>(pointer(at)).kind;
+    if (kind == Kind::kInHeap) return Heaps<Line>::walk_chunk(at, heap, visit, argument);
+    if (kind != Kind::kRun || Source::holder(S::global.source, at) != heap) return 0;
     return of_run(at, visit, argument);
   }
   // A frame of its own, as of the others: the visitor is called with little of ours on the stack.
@@ -108,8 +111,8 @@ struct Walk {
   }
   // Reads nothing of the run itself: another thread may free it meanwhile.
   static int of_run(std::uintptr_t at, Visit visit, void* argument) {
-    if (Source::granules(S::global.source, at) == 0) return 0;
-    return visit(pointer(at), Huge<Line>::noted_bytes(pointer(at)), argument);
+    const std::size_t bytes = Source::granules(S::global.source, at) << kGranuleShift;
+    return bytes == 0 ? 0 : visit(pointer(at), Huge<Line>::noted_bytes(pointer(at), bytes), argument);
   }
 };
 

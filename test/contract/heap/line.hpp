@@ -14,8 +14,6 @@ using ThisLine = ::testing::Types<hz::ThisLine>;
 
 // Whether a block has what was asked for, and not a byte more; large ones are then mapped for each.
 template <class Line>
-inline constexpr bool kSealed = requires {
-  requires Line::Guard::kSealBytes != 0;
-};
+inline constexpr bool kSealed = hz::MitigationOf<Line>::kExactSizes;
 
 }  // namespace hz_test

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scenarios: a thread frees while it is hidden from itself for a moment, because who takes caches back shows
-// it again when no barrier on all threads is to be had. The free is that of heap/api/heap.hpp, with a guard
-// that takes a slot at its first look, as line secure's does; what it stands on is here no more than it asks
-// of it.
+// it again when no barrier on all threads is to be had. The free is that of heap/api/release.hpp, with a
+// guard that takes a slot at its first look, as line secure's does; what it stands on is here no more than it
+// asks of it.
 #include "box/exchange/owner_lists.hpp"
 #include "box/exchange/sparse_ring.hpp"
 #include "box/front/linked_bins.hpp"
@@ -19,8 +19,6 @@ constexpr unsigned kBlocks = 2;
 template <>
 struct Parts<OfFrees> {
   struct Guard {
-    static constexpr std::size_t kSealBytes = 8, kMostAtHand = 512, kMostSlot = 4096;
-    static constexpr hz::Bin kLastAtHand = hz::scan_bin(kMostAtHand);
     static constexpr bool kMarks = false, kProves = true, kClaims = true;
     static inline void* slots[kBlocks];
     static inline std::atomic<std::uint8_t> live[kBlocks];
@@ -35,7 +33,6 @@ struct Parts<OfFrees> {
     }
     static bool on_alloc(void*, hz::Bin) { return true; }
     static void on_free(const Nothing&, void*, hz::Bin) {}
-    static void on_free_much(void*, hz::Bin) {}
     static hz::Fault diagnose(const Nothing&, const void* slot, hz::Bin) {
       return state(slot).load(std::memory_order_relaxed) == 1 ? hz::Fault::kNone : hz::Fault::kDoubleFree;
     }
@@ -56,6 +53,10 @@ struct Parts<OfFrees> {
     static Tag local_bin(Tag tag, const Thread& thread);
     static void join(Nothing&, unsigned) {}
     static void bind(Nothing&, std::uintptr_t, std::size_t, hz::Bin, unsigned) {}
+  };
+  template <class Line>
+  struct Mitigation : hz::Bare<Line> {
+    static constexpr bool kUndoesFrees = false;
   };
 };
 // Nothing comes to its lists; who is born and ends has some.
@@ -104,7 +105,7 @@ struct Heaps<Freed> {
 // All are slots.
 template <>
 struct Judge<Freed> {
-  static bool plausible(std::uint64_t, const void* block) {
+  static bool plausible(const Block<Freed>&, const void* block) {
     const Fault fault = Freed::Guard::diagnose({}, block, hz_test::explorer::kBin);
     if (fault != Fault::kNone) Freed::Guard::report(fault, block, hz_test::explorer::kBin, Freed::kName);
     return fault == Fault::kNone;

@@ -9,6 +9,7 @@
 #include "box/exchange/contract.hpp"
 #include "explorer.hpp"
 #include "heap/process/purger.hpp"
+#include "heap/state/mitigation.hpp"
 
 namespace hz_test::explorer {
 
@@ -21,19 +22,21 @@ struct NoExchange : hz::WithoutOwners {
   static void give_empty(void*) {}
 };
 
-// A guard and a route, which scenarios may have of their own.
+// A guard, a route and a mitigation, which scenarios may have of their own.
 template <class Of>
 struct Parts {
   struct Guard {
-    static constexpr std::size_t kSealBytes = 0;
     static bool intact(const Nothing&, const void*) { return true; }
     static void join(Nothing&) {}
   };
   struct Route {
+    using Tag = std::uint64_t;
     static constexpr bool kOwned = true;
     static void join(Nothing&, unsigned) {}
     static void bind(Nothing&, std::uintptr_t, std::size_t, hz::Bin, unsigned) {}
   };
+  template <class Line>
+  using Mitigation = hz::Bare<Line>;
 };
 
 template <class Of, class AFront, class AnExchange = NoExchange>
@@ -43,6 +46,8 @@ struct Mini {
   static constexpr const char* kName = "mini";
   using Guard = typename Parts<Of>::Guard;
   using Route = typename Parts<Of>::Route;
+  template <class Line>
+  using Mitigation = typename Parts<Of>::template Mitigation<Line>;
   struct Background {};
   struct Policy {
     static void begin_process() {}

@@ -59,9 +59,9 @@ mutant("list-batch-unlinked", LIST, "list.batches",
        ("reinterpret_cast<Batch*>(last)->next_batch = rest;", "static_cast<void>(rest);"))
 
 # --- a free whose thread is hidden for a moment
-HEAP = "heap/api/heap.hpp"
-mutant("free-looks-twice", HEAP, "free.hidden",
-       ("    if constexpr (kSealed) return free_slow(block);\n    const Tag tag", "    const Tag tag"))
+FREE = "heap/api/release.hpp"
+mutant("free-looks-twice", FREE, "free.hidden",
+       ("    if constexpr (Exchange::kOwners == 1) return Heap<Line>::free_slow(block);\n    const Tag tag", "    const Tag tag"))
 
 # --- the lock and the turn
 LOCK = "os/lock.hpp"
@@ -328,9 +328,10 @@ BIND = ("    if constexpr (Pool::kWholeSpans)\n"
 mutant("span-bound-when-others-have-it", BOUNDARY, "spans.whole",
        (BIND, ""), ("    Retain::span_used(t.retain, bytes);\n", BIND + "    Retain::span_used(t.retain, bytes);\n"))
 mutant("span-carved-and-not-bound", BOUNDARY, "spans.carved", ("if (taken.pages != 0) bind(t, bin, taken);", ""))
+CLEAR = "    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);\n"
 mutant("span-cleared-when-others-have-it", RETURN, "spans.whole.turn",
-       ("    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);\n    Fences<Line>::release_span(span);\n",
-        "    Fences<Line>::release_span(span);\n    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);\n"))
+       (CLEAR + "    count_purge(t, MitigationOf<Line>::release_span(span, bytes));\n",
+        "    count_purge(t, MitigationOf<Line>::release_span(span, bytes));\n" + CLEAR))
 mutant("span-moves-with-one-lock", POOL, "spans.whole",
        ("      const os::Guarded lower((&own < &other ? own : other).lock);\n"
         "      const os::Guarded upper((&own < &other ? other : own).lock);\n",

@@ -39,8 +39,9 @@ struct Spanned {
     static void* pop(PerThread& t, hz::Bin) { return t.count != 0 ? t.slots[--t.count] : nullptr; }
   };
   struct Exchange {};
+  template <class Line>
+  using Mitigation = hz::Bare<Line>;
   struct Guard {
-    static constexpr std::size_t kSealBytes = 0;
     static constexpr bool kMarks = false, kTracks = false;
     static bool move(void*, hz::Bin, hz::Phase) { return true; }
     static bool on_alloc(void*, hz::Bin) { return true; }

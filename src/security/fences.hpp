@@ -30,7 +30,6 @@ struct Fences {
   using S = State<Line>;
   using Source = typename Line::Source;
 
-  static constexpr bool kStand = Line::Guard::kSealBytes != 0;
   // So many runs wait, none of them longer than that.
   static constexpr unsigned kWaiting = 32;
   static constexpr std::size_t kMostWaiting = 4 * kMiB;
@@ -39,10 +38,8 @@ struct Fences {
 
   // When the heap opens.
   static void open() {
-    if constexpr (kStand) {
-      os::forbid_uncommitted();
-      scatters().set(os::address_space_limit() == SIZE_MAX);
-    }
+    os::forbid_uncommitted();
+    scatters().set(os::address_space_limit() == SIZE_MAX);
   }
 
   // --- spans
@@ -53,37 +50,33 @@ struct Fences {
   static constexpr std::size_t kMostScattered = 64 * kMiB;
 
   static Run acquire_span(std::size_t granules, Demand demand) {
-    if constexpr (kStand) {
-      const std::size_t reached = Source::reached_bytes(S::global.source);
-      const std::size_t most_gap = std::min(kMostGap, 1 + (reached >> kGranuleShift) / kGapShare);
-      const std::size_t gap = scatters().get() ? dice() % most_gap : 0;
-      // What is refused near a limit is refused to the span itself: whoever is told so reclaims.
-      if (gap != 0 && reached < kMostScattered &&
-          Source::has_room(S::global.source, (granules + gap) << kGranuleShift)) {
-        const std::size_t used = demand.used;
-        demand.used = used + (gap << kGranuleShift);
-        const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
-        demand.used = used;
-        if (wide.at != 0) {
-          Source::part(S::global.source, wide.at, gap);
-          Source::release(S::global.source, wide.at, wide.zeroed);
-          return usable({wide.at + (gap << kGranuleShift), wide.zeroed}, granules);
-        }
+    const std::size_t reached = Source::reached_bytes(S::global.source);
+    const std::size_t most_gap = std::min(kMostGap, 1 + (reached >> kGranuleShift) / kGapShare);
+    const std::size_t gap = scatters().get() ? dice() % most_gap : 0;
+    // What is refused near a limit is refused to the span itself: whoever is told so reclaims.
+    if (gap != 0 && reached < kMostScattered &&
+        Source::has_room(S::global.source, (granules + gap) << kGranuleShift)) {
+      const std::size_t used = demand.used;
+      demand.used = used + (gap << kGranuleShift);
+      const Run wide = Source::acquire(S::global.source, granules + gap, 1, demand);
+      demand.used = used;
+      if (wide.at != 0) {
+        Source::part(S::global.source, wide.at, gap);
+        Source::release(S::global.source, wide.at, wide.zeroed);
+        return usable({wide.at + (gap << kGranuleShift), wide.zeroed}, granules);
       }
     }
     return usable(Source::acquire(S::global.source, granules, 1, demand), granules);
   }
   static Run usable(const Run& run, std::size_t granules) {
-    if (!kStand || run.at == 0 || os::commit(pointer(run.at), granules << kGranuleShift)) return run;
+    if (run.at == 0 || os::commit(pointer(run.at), granules << kGranuleShift)) return run;
     Source::release(S::global.source, run.at, run.zeroed);
     return {};
   }
   static void release_span(std::uintptr_t at) {
-    if constexpr (kStand) {
-      const std::size_t granules = Source::granules(S::global.source, at);
-      forbid(at, granules, granules << kGranuleShift);
-    }
-    Source::release(S::global.source, at, kStand);
+    const std::size_t granules = Source::granules(S::global.source, at);
+    forbid(at, granules, granules << kGranuleShift);
+    Source::release(S::global.source, at, true);
   }
 
   // --- huge blocks
@@ -179,9 +172,7 @@ struct Fences {
   }
 
   // Of a block's run, without its fence.
-  static std::size_t block_granules(std::uintptr_t at) {
-    return Source::granules(S::global.source, at) - (kStand ? 1 : 0);
-  }
+  static std::size_t block_granules(std::uintptr_t at) { return Source::granules(S::global.source, at) - 1; }
 
  private:
   static std::size_t granules_for(std::size_t size) {
