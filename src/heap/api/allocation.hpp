@@ -154,7 +154,7 @@ struct Allocation {
     if (!Start<Line>::is_open()) return nullptr;
     const bool sampled = HZ_UNLIKELY(Sampling::is_on());
     void* block = sampled ? Quotas<Line>::before(t, bin, size, alignment, zeroed, sample) : nullptr;
-    if (block == nullptr) block = B::popped(t, bin);
+    if (block == nullptr) block = SpanSupply<Line>::popped(t, bin);
     if (block == nullptr) {
       block = B::refill(t, bin, zeroed, wants_zeroes);
       tell_policy(t, bin, size, alignment);

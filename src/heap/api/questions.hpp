@@ -65,7 +65,7 @@ struct Questions {
     const Block<Line> found = classify<Line>(block);
     if (found.kind != Kind::kSlot || is_large(found.bin)) return false;
     typename Threads<Line>::Entered here;
-    return Boundary<Line>::prefer_fuller(here.thread(), found.bin, address(block) & ~(kGranule - 1));
+    return SpanSupply<Line>::prefer_fuller(here.thread(), found.bin, address(block) & ~(kGranule - 1));
   }
 
  private:

@@ -45,7 +45,7 @@ struct Quotas {
                               Sample& sample) {
     if (!counts(t)) return nullptr;
     if (Quota* const quota = t.quota.peek()) {
-      if (void* slot = B::popped(quota->front, bin)) return slot;
+      if (void* slot = SpanSupply<Line>::popped(quota->front, bin)) return slot;
     }
     const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
     if (next == Sample::kProfile) {

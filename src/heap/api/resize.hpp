@@ -33,7 +33,7 @@ struct Resize {
     if (M::may_stay(size, old_size) || M::stays_in_slot(block, size)) return block;
     if (M::resizes_run(old_size, size) && Q::is_run(block)) return resized(block, old_size, size, caller);
     void* moved = nullptr;
-    if (HZ_UNLIKELY(slot == 0 && F::holder_of(block) != 0)) {
+    if (HZ_UNLIKELY(slot == 0 && HeapWays<Line>::holder_of(block) != 0)) {
       moved = aligned_beside(block, 1, size);
     } else if (size > old_size && old_size >= M::kGrowsAsRun && is_alone()) {
       moved = A::crossed(kHugeBin, size, 1, caller);
@@ -50,7 +50,8 @@ struct Resize {
   // Allocates in the heap of `block`, for the thread that has it. `alignment` is a power of two.
   static void* aligned_beside(const void* block, std::size_t alignment, std::size_t size) {
     void* beside = nullptr;
-    if (HZ_UNLIKELY(F::holder_of(block) != 0) && F::allocate_beside(block, alignment, size, beside))
+    if (HZ_UNLIKELY(HeapWays<Line>::holder_of(block) != 0) &&
+        F::allocate_beside(block, alignment, size, beside))
       return beside;
     return Heap<Line>::aligned(alignment, size);
   }

@@ -48,7 +48,8 @@ struct Walk {
     rows([&](std::uintptr_t at) {
       const std::uint64_t live = out.bytes_live;
       of_granule_in(number(heap), at, count, &out);
-      out.bytes_held += Heaps<Line>::holder_of_chunk(at) == number(heap) ? kGranule : out.bytes_live - live;
+      out.bytes_held +=
+          HeapWays<Line>::holder_of_chunk(at) == number(heap) ? kGranule : out.bytes_live - live;
       return 0;
     });
     return 0;

@@ -35,6 +35,7 @@ class HeapsContract : public ::testing::Test {
  protected:
   using Heap = hz::Heap<Line>;
   using Heaps = hz::Heaps<Line>;
+  using Ways = hz::HeapWays<Line>;
   using S = hz::State<Line>;
 
   struct Block {
@@ -181,7 +182,7 @@ TYPED_TEST(HeapsContract, WhatIsResizedStaysInItsHeap) {
     block = next % 3 == 0 ? Heap::realloc(block, next) : Heaps::realloc(heap, block, next);
     ASSERT_NE(nullptr, block);
     EXPECT_TRUE(HasPattern(block, std::min<std::size_t>(size, 10), 7)) << next;
-    EXPECT_EQ(number, Heaps::holder_of(block)) << next;
+    EXPECT_EQ(number, TestFixture::Ways::holder_of(block)) << next;
     size = next;
     FillPattern(block, 10, 7);
   }
@@ -190,7 +191,7 @@ TYPED_TEST(HeapsContract, WhatIsResizedStaysInItsHeap) {
   void* const of_nobody = Heap::malloc(10);
   EXPECT_TRUE(this->Names(this->Said([&] { EXPECT_EQ(nullptr, Heaps::realloc(other, of_nobody, 100)); }),
                           "E01 foreign-pointer", of_nobody));
-  EXPECT_EQ(0U, Heaps::holder_of(of_nobody));
+  EXPECT_EQ(0U, TestFixture::Ways::holder_of(of_nobody));
   Heap::free(of_nobody);
   EXPECT_EQ(nullptr, Heaps::realloc(heap, block, 0)) << "frees it";
   Heap::free(in_the_way);
@@ -213,7 +214,7 @@ TYPED_TEST(HeapsContract, BlocksOfADeletedHeapAreTheProcesss) {
                           reinterpret_cast<void*>(heap)));
   for (auto& block : blocks) {
     EXPECT_TRUE(this->Intact(block));
-    EXPECT_EQ(0U, Heaps::holder_of(block.at));
+    EXPECT_EQ(0U, TestFixture::Ways::holder_of(block.at));
     block.at = Heap::realloc(block.at, block.size * 2 + 1);
     EXPECT_TRUE(this->Intact(block));
   }
@@ -331,7 +332,7 @@ TYPED_TEST(HeapsContract, ManyAtATime) {
   }
   for (unsigned i = 0; i < 300; ++i) {
     EXPECT_TRUE(this->Intact(blocks[i]));
-    EXPECT_EQ(hz::HeapTable::number(heaps[i]), Heaps::holder_of(blocks[i].at));
+    EXPECT_EQ(hz::HeapTable::number(heaps[i]), TestFixture::Ways::holder_of(blocks[i].at));
     Heaps::destroy(heaps[i]);
   }
 }

@@ -322,12 +322,12 @@ mutant("quota-of-other-front", REVOKE, "quotas.revoked",
        ("put_back_detached(t, quota->front, bin, lists_of_quota[bin])", "put_back_detached(t, t.front, bin, lists_of_quota[bin])"))
 
 # --- spans between source, route and pool
-BOUNDARY, RETURN, POOL = "heap/boundary/boundary.hpp", "heap/spans/span_return.hpp", "box/pool/span_pool.hpp"
+SUPPLY, RETURN, POOL = "heap/boundary/span_supply.hpp", "heap/spans/span_return.hpp", "box/pool/span_pool.hpp"
 BIND = ("    if constexpr (Pool::kWholeSpans)\n"
         "      Route::bind(S::global.route, run.at, bin_slots(bin) * bin_size(bin), bin, t.owner);\n")
-mutant("span-bound-when-others-have-it", BOUNDARY, "spans.whole",
+mutant("span-bound-when-others-have-it", SUPPLY, "spans.whole",
        (BIND, ""), ("    Retain::span_used(t.retain, bytes);\n", BIND + "    Retain::span_used(t.retain, bytes);\n"))
-mutant("span-carved-and-not-bound", BOUNDARY, "spans.carved", ("if (taken.pages != 0) bind(t, bin, taken);", ""))
+mutant("span-carved-and-not-bound", SUPPLY, "spans.carved", ("if (taken.pages != 0) bind(t, bin, taken);", ""))
 CLEAR = "    Route::clear(S::global.route, span, is_large(bin) ? kPage : kGranule);\n"
 mutant("span-cleared-when-others-have-it", RETURN, "spans.whole.turn",
        (CLEAR + "    count_purge(t, MitigationOf<Line>::release_span(span, bytes));\n",

@@ -25,7 +25,7 @@ using Sampled = Mini<OfQuotas, hz::LinkedBins, hz::OwnerLists<ForQuotas, hz::Spa
 namespace hz {
 
 template <>
-struct Boundary<hz_test::explorer::Sampled> {
+struct SpanSupply<hz_test::explorer::Sampled> {
   static void* popped(LinkedBins::PerThread& front, Bin bin) { return LinkedBins::pop(front, bin); }
 };
 template <>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scenarios: spans between source, route and pool. heap/boundary/boundary.hpp and span_return.hpp with the
+// Scenarios: spans between source, route and pool. heap/boundary/span_supply.hpp and span_return.hpp with the
 // pools and routes that lines have, whole spans (secure) and those that are carved little by little by pages
 // (hz3). The source has so few runs that threads wait for each other's; the other boxes do nothing.
 #include "box/pool/span_pool.hpp"
 #include "box/route/descriptor.hpp"
 #include "explorer.hpp"
-#include "heap/boundary/boundary.hpp"
+#include "heap/boundary/span_supply.hpp"
 
 namespace hz_test::explorer {
 
@@ -142,7 +142,7 @@ template <bool kWhole>
 struct Spans {
   using Line = Spanned<kWhole>;
   using S = hz::State<Line>;
-  using Boundary = hz::Boundary<Line>;
+  using Supply = hz::SpanSupply<Line>;
   using Route = typename Line::Route;
   using Pool = typename Line::Pool;
   static constexpr std::size_t kGranules = 1 + kMostRuns;
@@ -171,8 +171,8 @@ struct Spans {
   void* take(unsigned thread, hz::Bin bin) {
     typename S::Thread& t = threads[thread];
     bool zeroed = false;
-    void* slot = Boundary::take_from_spans(t, bin, 1, true, zeroed);
-    if (slot == nullptr) slot = Boundary::take_from_new(t, bin, 1, zeroed, false);
+    void* slot = Supply::take_from_spans(t, bin, 1, true, zeroed);
+    if (slot == nullptr) slot = Supply::take_from_new(t, bin, 1, zeroed, false);
     if (slot != nullptr) {
       taken(slot);
       check(slot, bin);
