@@ -30,6 +30,7 @@ void prefer_huge_pages(HugePages choice);  // for blocks: of what is reserved, e
 // Blocks: what is extended from now on is not to be touched before it is committed, where the system can say
 // so.
 void forbid_uncommitted();
+bool forbids_uncommitted();
 // Whether what is mapped from now on is to have a name where the system shows one: "hakozuna", or
 // "hakozuna tables". A system call each; a kernel that refuses is asked once.
 void name_mappings(bool named);

@@ -61,6 +61,7 @@ bool forbid(void* at, std::size_t bytes) {
 }
 
 void forbid_uncommitted() { blocks_usable.store(false, std::memory_order_relaxed); }
+bool forbids_uncommitted() { return !blocks_usable.load(std::memory_order_relaxed); }
 
 bool may_have(void* at) {
 #ifdef __linux__

@@ -80,6 +80,7 @@ bool forbid(void* at, std::size_t bytes) {
 
 // What is reserved and not committed cannot be touched anyway.
 void forbid_uncommitted() {}
+bool forbids_uncommitted() { return true; }
 
 // No: see above.
 bool may_have(void*) { return false; }

@@ -55,6 +55,30 @@ TEST(Exhaustion, ByHugeBlocks) {
   UnderLimitOf(kSmallLimit, [] { FillTwice(kSmallLimit, 23, 23); });
 }
 
+// A block just above half of a granule has one to itself. What lies behind it makes room for others under a
+// limit, and serves larger blocks again once it is free.
+TEST(Exhaustion, ByBlocksOfHalfAGranule) {
+  if (HasSeals()) GTEST_SKIP() << "a span's pages stay mapped, for they must not be touched while it is free";
+  if (IsTiny()) GTEST_SKIP() << "a heap without a plan of addresses has regions";
+  UnderLimitOf(kSmallLimit, [] {
+    std::size_t first = 0;
+    for (const std::size_t size : {33000, 60000, 100000, 33000}) {
+      Pile pile;
+      while (pile.Grow(size)) {
+      }
+      EXPECT_GT(pile.Bytes(), kSmallLimit / 8 * 5) << size;
+      if (first == 0) first = pile.Bytes();
+      if (size == 33000) EXPECT_GT(pile.Bytes(), first / 100 * 95);
+      EXPECT_EQ(nullptr, api::Malloc(kSmallLimit / 2));
+      EXPECT_TRUE(pile.FreeAll());
+    }
+    void* half = api::Malloc(kSmallLimit / 2);
+    EXPECT_NE(nullptr, half);
+    api::Free(half);
+    ExpectNothingLost();
+  });
+}
+
 TEST(Exhaustion, SaysNoMemory) {
   UnderLimitOf(kSmallLimit, [] {
     errno = 0;

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/random.hpp"
 #include "support/pattern.hpp"
 #include "support/rss.hpp"
 #include "support/sanitizers.hpp"
@@ -323,6 +324,68 @@ void ExpectServesUntilTheLimit() {
     runs.clear();
     Arena::purge(arena, 0, SIZE_MAX);
   }
+}
+
+// Fills the limit with runs of which parts of the last granule are never used, frees some at random, and goes
+// on with others, whose bytes all have to be there.
+void ExpectPagesBehindRunsServeOthers() {
+  struct Used {
+    std::uintptr_t at;
+    std::size_t granules, bytes;
+    unsigned char mark;
+  };
+  Arena::Global arena;
+  const std::size_t limit = hz::os::address_space_limit();
+  ASSERT_TRUE(Arena::open(arena, kShapes, 2));
+  std::vector<Used> runs;
+  runs.reserve(limit / kGranule * 2);
+  hz::Random random(17);
+  const auto fill = [&](std::size_t size) {
+    std::size_t total = 0;
+    for (unsigned char mark = 1;; mark = mark % 250 + 1) {
+      const std::size_t granules = 1 + random.below(4), whole = granules * kGranule;
+      const std::size_t bytes = size != 0 ? size : whole - random.below(kGranule);
+      hz::Run run = Arena::acquire(arena, size != 0 ? 1 : granules, 1, {.used = bytes});
+      if (run.at == 0) {
+        Arena::purge(arena, 0, SIZE_MAX);
+        run = Arena::acquire(arena, size != 0 ? 1 : granules, 1, {.used = bytes});
+      }
+      if (run.at == 0) break;
+      runs.push_back({run.at, size != 0 ? 1 : granules, bytes, mark});
+      EXPECT_TRUE(!run.zeroed || IsZero(hz::pointer(run.at), bytes));
+      std::memset(hz::pointer(run.at), mark, bytes);
+    }
+    for (const Used& run : runs) {
+      total += run.bytes;
+      const auto* byte = static_cast<const unsigned char*>(hz::pointer(run.at));
+      for (std::size_t i = 0; i < run.bytes; i += 1000) ASSERT_EQ(run.mark, byte[i]);
+    }
+    EXPECT_GT(total, limit / 16 * 9) << size;
+  };
+  const auto free = [&](unsigned percent) {
+    for (std::size_t i = runs.size(); i-- != 0;) {
+      if (random.below(100) >= percent) continue;
+      Arena::release(arena, runs[i].at, false);
+      runs[i] = runs.back();
+      runs.pop_back();
+    }
+    if (random.below(2) == 0) Arena::purge(arena, 0, SIZE_MAX);
+  };
+  for (int round = 0; round < 20; ++round) {
+    fill(round % 5 == 0 ? 36 * hz::kKiB : 0);
+    free(round % 5 == 4 ? 100 : 30 + random.below(60));
+    if (round % 5 == 4) Arena::purge(arena, 0, SIZE_MAX);
+  }
+  const hz::Run half = Arena::acquire(arena, limit / 2 / kGranule, 1);
+  ASSERT_NE(0u, half.at);
+  std::memset(hz::pointer(half.at), 1, limit / 2);
+}
+
+TEST(ArenaUnderALimit, PagesBehindRunsServeOthers) {
+  if (kUnderTool) GTEST_SKIP() << "no sanitizer starts under a limit of address space";
+  if (std::getenv("HZ_UNIT_LIMITED") != nullptr) return ExpectPagesBehindRunsServeOthers();
+  const ChildResult result = RunThisTestAgain({{"HZ_UNIT_LIMITED", "1"}}, std::to_string(128 * 1024));
+  EXPECT_EQ(0, result.exit_code) << "signal " << result.signal << "\n" << result.out << result.err;
 }
 
 TEST(ArenaUnderALimit, OpensAndServesUntilTheLimit) {

@@ -23,6 +23,7 @@
 
 #include "box/source/address_plan.hpp"
 #include "box/source/contract.hpp"
+#include "box/source/holes.hpp"
 #include "box/source/memory_limits.hpp"
 #include "box/source/run_table.hpp"
 #include "box/source/side_tables.hpp"
@@ -35,6 +36,7 @@ struct Arena {
   struct Global {
     AddressPlan plan;
     RunTable runs;
+    Holes holes;
     void (*told)(std::size_t) = nullptr;
     std::size_t reached = 0;            // granules
     std::atomic<std::size_t> dirty{0};  // granules; written under the lock
@@ -320,7 +322,7 @@ struct Arena {
       const AddressPlan::Spot spot = row != 0 ? AddressPlan::Spot() : g.plan.spot(granules, alignment);
       const Room room = row != 0 ? room_for_part(g, row, granules, demand)
                                  : room_for(g, fresh_bytes(g, spot, granules), demand);
-      if (room == Room::kEnough) {
+      if (room == Room::kEnough && (row == 0 || is_mapped(g, row, granules, pages))) {
         const std::uint8_t backed = row == 0 ? 0 : g.runs.backed_of(row, granules);
         const bool zeroed = row == 0 || use(g, row, granules) == 0;
         if (row == 0) row = grow(g, granules, alignment);
@@ -331,10 +333,22 @@ struct Arena {
       }
       if (granules != least) {
         granules = least;
-      } else if (!made(g, room, demand) && !drop_spares(g)) {
+      } else if (!made(g, room, demand) && !drop_spares(g) &&
+                 !(room == Room::kEnough && cut_holes(g, least))) {
         return {};
       }
     }
+  }
+
+  // Makes the system's limits spare some granules. The rows of free runs, which know their holes, stay then.
+  HZ_COLD static bool cut_holes(Global& g, std::size_t granules) {
+    g.side_tables.keep_rows();
+    return g.holes.cut(g.plan, g.runs, granules, g.tails, g.clean);
+  }
+  // Fills the holes of the first part of a free run. Returns false if the system refuses.
+  static bool is_mapped(Global& g, std::uint32_t row, std::size_t granules, unsigned pages) {
+    return HZ_LIKELY(!g.holes.exist()) ||
+           g.holes.fill(g.plan, g.runs, row, granules, pages) == AddressPlan::Growth::kDone;
   }
 
   using Room = MemoryLimits::Room;
@@ -436,6 +450,7 @@ struct Arena {
     if (room != Room::kEnough) return room;
     if (spot.row != 0)
       return grow_at(g, spot, more) == AddressPlan::Growth::kDone ? Room::kEnough : Room::kNone;
+    if (!is_mapped(g, next, more, RunTable::kAllPages)) return Room::kNone;
     use(g, next, more);
     return Room::kEnough;
   }
@@ -468,8 +483,10 @@ struct Arena {
     const std::size_t dirty = use(g, row, length);
     g.leaving += dirty;
     g.clean += length - dirty;  // the others are no more held than before
+    const bool with_holes = g.holes.exist();
     g.lock.unlock();
-    const bool done = os::purge(pointer(g.plan.at(row)), length << kGranuleShift);
+    const bool done = HZ_UNLIKELY(with_holes) ? Holes::purge(g.plan, g.runs, row, length)
+                                              : os::purge(pointer(g.plan.at(row)), length << kGranuleShift);
     g.lock.lock();
     g.leaving -= dirty;
     if (done) {

@@ -23,10 +23,11 @@ struct RunTable {
     std::uint32_t next, previous;
     std::uint32_t dirty;  // first row of free runs: how many granules are; of runs in use: its holder
     State state;          // first and last row of every run
-    bool boundary;        // rows of runs in use: a mapping begins here that is not the arena's
     std::uint8_t backed;  // of free rows, and of the last one of a run in use: its first pages, which may
                           // have memory
-    bool claimed;         // first row of a run in use: somebody is freeing it
+    std::uint8_t hole;    // of the same rows: how many of its last pages are not mapped (holes.hpp)
+    bool boundary : 1;    // rows of runs in use: a mapping begins here that is not the arena's
+    bool claimed : 1;     // first row of a run in use: a thread is freeing it
   };
   struct List {
     std::uint32_t first = 0, last = 0;

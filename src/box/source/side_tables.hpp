@@ -28,6 +28,11 @@ struct SideTables {
     tables[count++] = {at, stride, has_ends};
   }
 
+  // Keeps the table whose rows have ends from now on. Requires: it is the last one.
+  void keep_rows() {
+    if (count != 0 && tables[count - 1].has_ends) --count;
+  }
+
   // Granules from `row` were purged and are part of the free run at `first`, which may be clean as a whole.
   // Of the pages of table that hold rows of theirs, those go that lie in the run as a whole; where only clean
   // runs count, all of a run that has become one, because it may have been purged in steps.
