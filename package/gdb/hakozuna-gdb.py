@@ -685,11 +685,11 @@ class BoxHeap:
         self.base = int(self.plan["base_"])
         self.stretches = self.used_stretches()
         self.runs = Table(self.source["runs"]["rows"], self.stretches)
-        self.spans = Table(self.pool["spans"], self.stretches)
+        self.spans = Table(self.pool["table"]["spans"], self.stretches)
         self.sizes = list(needed("hz::classes")["size_"].data.cast("I"))
         self.huge_bin = len(self.sizes)
         self.heap_bin = self.huge_bin + 1  # of chunks of first-class heaps, which count as huge blocks
-        self.free_bits = Bits(self.pool["bits"])
+        self.free_bits = Bits(self.pool["table"]["bits"])
         self.pending = Bits(self.exchange["bits"]) if "bits" in self.exchange else None
 
     @staticmethod

@@ -39,9 +39,9 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
 
   bool Listed(std::uint32_t row, Bin bin) const {
     std::uint32_t previous = 0;
-    const auto& shelf = pool_->shards[pool_->spans[row].place >> 8].of_bin[bin];
-    for (std::uint32_t at = shelf.first; at != 0; at = pool_->spans[at].next) {
-      EXPECT_EQ(previous, pool_->spans[at].previous);
+    const auto& shelf = pool_->shelves.shards[pool_->table.spans[row].place >> 8].of_bin[bin];
+    for (std::uint32_t at = shelf.head; at != 0; at = pool_->table.spans[at].next) {
+      EXPECT_EQ(previous, pool_->table.spans[at].previous);
       if (at == row) return true;
       previous = at;
     }
@@ -49,10 +49,10 @@ class SpanPoolTest : public ::testing::TestWithParam<Bin> {
   }
 
   void ExpectInvariants(std::uint32_t row, Bin bin) const {
-    const SpanPool::Span& span = pool_->spans[row];
+    const hz::Span& span = pool_->table.spans[row];
     unsigned bits = 0;
-    for (Bin any : {Bin{1}, SpanPool::Bits::kLastWide, Bin{hz::kBins - 1}}) {
-      const SpanPool::Rows rows = pool_->bits.of(any);
+    for (Bin any : {Bin{1}, hz::SpanTable::Bits::kLastWide, Bin{hz::kBins - 1}}) {
+      const hz::SpanTable::Rows rows = pool_->table.bits.of(any);
       for (unsigned w = 0; w < rows.words; ++w)
         bits += static_cast<unsigned>(__builtin_popcountll(rows.word(row, w)));
     }
@@ -174,21 +174,22 @@ INSTANTIATE_TEST_SUITE_P(SpanPool, EveryBin, ::testing::Range(Bin{1}, Bin{hz::kB
 
 TEST_F(SpanPoolTest, TableHoldsARowAndABitmapPerGranule) {
   const auto* end = table_.bytes() + kGranules * SpanPool::kTableBytesPerGranule;
-  EXPECT_EQ(end, reinterpret_cast<const char*>(&pool_->spans[kGranules]));
+  EXPECT_EQ(end, reinterpret_cast<const char*>(&pool_->table.spans[kGranules]));
   std::set<const void*> words;
-  for (Bin bin : {Bin{1}, SpanPool::Bits::kLastWide, Bin{hz::kBins - 1}}) {
-    const SpanPool::Rows rows = pool_->bits.of(bin);
+  for (Bin bin : {Bin{1}, hz::SpanTable::Bits::kLastWide, Bin{hz::kBins - 1}}) {
+    const hz::SpanTable::Rows rows = pool_->table.bits.of(bin);
     for (std::uint32_t row = 0; row < kGranules; ++row)
       for (unsigned w = 0; w < rows.words; ++w) words.insert(&rows.word(row, w));
   }
   EXPECT_EQ(kGranules * (1 + 8 + 64), words.size());
   EXPECT_EQ(table_.bytes(), *words.begin());
-  EXPECT_EQ(reinterpret_cast<const char*>(pool_->spans) - 8, *words.rbegin());
+  EXPECT_EQ(reinterpret_cast<const char*>(pool_->table.spans) - 8, *words.rbegin());
 }
 
 TEST_F(SpanPoolTest, BitsOfSlotsOf1KiBTake8BytesAGranuleAndThoseOf128Bytes64) {
   const auto place = [&](std::size_t size, unsigned w) {
-    return reinterpret_cast<const char*>(&pool_->bits.of(hz::scan_bin(size)).word(7, w)) - table_.bytes();
+    return reinterpret_cast<const char*>(&pool_->table.bits.of(hz::scan_bin(size)).word(7, w)) -
+           table_.bytes();
   };
   EXPECT_EQ(7 * 8, place(1024, 0));
   EXPECT_EQ(kGranules * 8 + 7 * 64 + 7 * 8, place(128, 7));
@@ -200,23 +201,23 @@ TEST_F(SpanPoolTest, BitsOfSlotsOf1KiBTake8BytesAGranuleAndThoseOf128Bytes64) {
 TEST_F(SpanPoolTest, CountsAndLinksAgainWhereTheLockIsHeld) {
   const OnProcessors processors;
   processors.go_to(0);
-  const unsigned here = processors.number(0) % SpanPool::kShards;
+  const unsigned here = processors.number(0) % hz::Shelves::kShards;
   const Bin bin = hz::scan_bin(500), other = hz::scan_bin(100);
   for (std::uint32_t row = 1; row <= 3; ++row) SpanPool::adopt(*pool_, SpanAt(row), bin, 0, true);
   SpanPool::adopt(*pool_, SpanAt(4), other, 0, true);
   void* slots[kMost];
   const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 0, slots, 5);
   SpanPool::give(*pool_, bin, slots, 2);
-  SpanPool::Span& span = pool_->spans[(taken.span - kBase) >> hz::kGranuleShift];
+  hz::Span& span = pool_->table.spans[(taken.span - kBase) >> hz::kGranuleShift];
   span.free = 4;
   span.next = span.previous = 1;
-  pool_->spans[2].listed = false;
-  pool_->shards[here].of_bin[bin].first = 3;
-  pool_->shards[here].of_bin[bin].lock.lock();
+  pool_->table.spans[2].listed = false;
+  pool_->shelves.shards[here].of_bin[bin].head = 3;
+  pool_->shelves.shards[here].of_bin[bin].lock.lock();
   SpanPool::make_whole(*pool_, [](auto visit) {
     for (std::uint32_t row = 1; row < kGranules; ++row) visit(row);
   });
-  EXPECT_TRUE(pool_->shards[here].of_bin[bin].lock.try_lock()) << "it is free";
+  EXPECT_TRUE(pool_->shelves.shards[here].of_bin[bin].lock.try_lock()) << "it is free";
   for (std::uint32_t row = 1; row <= 3; ++row) ExpectInvariants(row, bin);
   ExpectInvariants(4, other);
 }
@@ -252,9 +253,9 @@ TEST_F(SpanPoolTest, ANewOwnerIsToldAllPagesCarvedSoFar) {
     const hz::Taken taken = TakeListed<SpanPool>(*pool_, bin, 7, slots_, 1);
     ASSERT_EQ(1u, taken.slots);
     EXPECT_EQ(0u, taken.first_page);
-    EXPECT_EQ((pool_->spans[row].carved - 1) * hz::bin_size(bin) / hz::kPage + 1, taken.pages)
+    EXPECT_EQ((pool_->table.spans[row].carved - 1) * hz::bin_size(bin) / hz::kPage + 1, taken.pages)
         << hz::bin_size(bin);
-    EXPECT_EQ(7u, pool_->spans[row].owner);
+    EXPECT_EQ(7u, pool_->table.spans[row].owner);
   }
 }
 
@@ -277,7 +278,7 @@ TEST_F(SpanPoolTest, ASpanStandsOnTheShelfOfTheProcessorThatTookFromItLast) {
   if (processors.count() < 2) GTEST_SKIP() << "one processor";
   const Bin bin = hz::scan_bin(500);
   const auto listed_on = [&](unsigned processor) {
-    return pool_->shards[processors.number(processor) % SpanPool::kShards].of_bin[bin].first.load();
+    return pool_->shelves.shards[processors.number(processor) % hz::Shelves::kShards].of_bin[bin].head.load();
   };
   processors.go_to(0);
   SpanPool::adopt(*pool_, SpanAt(1), bin, 0, true);
