@@ -684,7 +684,7 @@ class BoxHeap:
         self.source, self.plan = global_["source"], global_["source"]["plan"]
         self.base = int(self.plan["base_"])
         self.stretches = self.used_stretches()
-        self.runs = Table(self.source["runs"]["rows"], self.stretches)
+        self.runs = Table(self.source["book"]["runs"]["rows"], self.stretches)
         self.spans = Table(self.pool["table"]["spans"], self.stretches)
         self.sizes = list(needed("hz::classes")["size_"].data.cast("I"))
         self.huge_bin = len(self.sizes)
@@ -701,7 +701,7 @@ class BoxHeap:
         return bool(self.global_["open"])
 
     def is_used(self) -> bool:
-        return self.is_open() and bool(self.source["reached"])
+        return self.is_open() and bool(self.source["book"]["reached"])
 
     # threads
 
@@ -769,7 +769,7 @@ class BoxHeap:
             "bytes_live": live,
             "bytes_cached": cached,
             "bytes_waiting": waiting,
-            "bytes_dirty": int(self.source["dirty"]) << GRANULE_SHIFT,
+            "bytes_dirty": int(self.source["book"]["dirty"]) << GRANULE_SHIFT,
             "bytes_purged": counted["kPurgedBytes"],
             "bytes_peak": peak,
             "bytes_metadata": self.metadata(),
@@ -785,8 +785,8 @@ class BoxHeap:
         if "of_cpu" in self.exchange:
             found += sum(int(store["bytes_"]) for store in self.stores())
         if self.is_open():
-            usual = int(self.source["per_granule"]) - self.runs.type.sizeof
-            found += int(self.source["reached"]) * usual
+            usual = int(self.source["book"]["per_granule"]) - self.runs.type.sizeof
+            found += int(self.source["book"]["reached"]) * usual
         return found
 
     def stores(self) -> View:

@@ -266,7 +266,7 @@ TEST_F(ArenaTest, RowsOfACleanRunGoBackButForItsEnds) {
   std::vector<std::uintptr_t> runs(kRuns);
   for (std::uintptr_t& run : runs) run = Acquire(1).at;
   ASSERT_NE(0u, runs.back());
-  const hz::RunTable& table = arena_.runs;
+  const hz::RunTable& table = arena_.book.runs;
   const auto resident = [&] {
     const hz::AddressPlan::Stretch& used = arena_.plan.stretch(0);
     const std::uintptr_t from = hz::align_up(hz::address(table.rows + used.begin), hz::kPage);

@@ -20,6 +20,7 @@
 #include "base/units.hpp"
 #include "box/source/contract.hpp"
 #include "os/os.hpp"
+#include "os/probe.hpp"
 
 namespace hz {
 
@@ -60,6 +61,29 @@ struct MemoryLimits {
   bool recall_due(std::size_t next) const {
     return next > soft && next > lowest && next - lowest > soft / kStepShare;
   }
+  // Bytes that the heap holds, and of these the dirty free ones and those on their way to the system.
+  struct Held {
+    std::size_t all, dirty, leaving;
+  };
+  static constexpr std::size_t kUnpayable = SIZE_MAX;  // as Demand::paid: the system takes nothing back
+
+  // Returns whether the heap may hold `more` bytes. What is free goes back to the system first. Requires:
+  // that is more than the soft limit.
+  Room room_for(const Held& now, std::size_t more, const Demand& demand) {
+    const std::size_t next = now.all + more;
+    const std::size_t credit = demand.instead_of << kGranuleShift;
+    const std::size_t most = hard > kNone - credit ? kNone : hard + credit;
+    if (next - now.dirty - now.leaving > most) return refused(os::probe::Limit::kHard, more);
+    // Past the soft limit growth is paid with free pages, byte for byte; past the hard one with all that it
+    // takes.
+    const bool unpaid = next > most ? demand.paid != kUnpayable : demand.paid < more;
+    if (unpaid && now.dirty != 0) return Room::kAfterPurge;
+    if (next > most)
+      return now.leaving != 0 ? Room::kWhenOthersPurged : refused(os::probe::Limit::kHard, more);
+    if (demand.force || !recall_due(next)) return Room::kEnough;
+    recalled(now.all);
+    return refused(os::probe::Limit::kSoft, more);
+  }
   // They will be; this is what the heap has now.
   void recalled(std::size_t held) {
     lowest = held;
@@ -78,6 +102,10 @@ struct MemoryLimits {
   }
 
  private:
+  static Room refused(os::probe::Limit limit, std::size_t more) {
+    os::probe::limit(limit, more);
+    return Room::kNone;
+  }
   void apply();
   static MemoryLimit told(std::size_t bytes) {
     return {.bytes = bytes == kNone ? 0 : bytes, .percent = 0, .given = true};
