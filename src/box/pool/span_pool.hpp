@@ -95,9 +95,10 @@ struct BasicSpanPool {
   static Given give(Global& g, Bin bin, void** slots, unsigned count) {
     Given given;
     std::uint32_t emptied = 0;
-    const auto home = [&](void*&, Span& span, std::uint32_t row) HZ_ALWAYS_INLINE {
+    const auto came = [&](Span& span, std::uint32_t row, unsigned slots_of_it) HZ_ALWAYS_INLINE {
       span.in_use = true;
-      if (++span.free == span.carved && !span.claimed) {
+      span.free = static_cast<std::uint16_t>(span.free + slots_of_it);
+      if (span.free == span.carved && !span.claimed) {
         if (span.listed) g.shelves.unlink(g.table, row);
         g.table.end(row);
         span.next = emptied;
@@ -108,7 +109,8 @@ struct BasicSpanPool {
       }
     };
     const auto wrong = [&](void* slot) { slots[given.rejected++] = slot; };
-    set_bits(g, bin, slots, count, home, wrong, [](auto) {});
+    set_bits(
+        g, bin, slots, count, [](void*&) {}, came, wrong, [](auto) {});
     given.kept = count - given.rejected;
     given.emptied = g.table.at(emptied);
     return given;
@@ -127,8 +129,7 @@ struct BasicSpanPool {
   // to the front; how many. Slots stand as if free while the others are looked at.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
     unsigned good = 0, kept = 0;
-    const auto home = [&](void*& slot, Span&, std::uint32_t)
-                          HZ_ALWAYS_INLINE { std::swap(slots[good++], slot); };
+    const auto home = [&](void*& slot) HZ_ALWAYS_INLINE { std::swap(slots[good++], slot); };
     const auto leave = [&](const SpanTable::Rows& bits) {
       for (; kept < good; ++kept) {
         const SpanTable::Place place = g.table.place_of(bin, slots[kept]);
@@ -136,7 +137,7 @@ struct BasicSpanPool {
       }
     };
     set_bits(
-        g, bin, slots, count, home, [](void*) {}, leave);
+        g, bin, slots, count, home, [](Span&, std::uint32_t, unsigned) {}, [](void*) {}, leave);
     return good;
   }
 
@@ -245,13 +246,14 @@ struct BasicSpanPool {
  private:
   static constexpr unsigned kLooks = 4, kOwnLooks = 16;
 
-  // Sets the bits of slots of one class, shelf by shelf. Calls `home` for each slot whose bit it set, `wrong`
-  // for each slot that cannot be allocated from a span of the class, and `leave` before it unlocks a shelf.
-  // `home` and `wrong` may write to the slots visited so far. An allocated slot keeps its span alive, but the
-  // span may move to another shelf meanwhile; so the pass checks the span's place again under the lock.
-  // Cost: a third of what the library costs in a program that frees all of its blocks; so all is inlined.
-  HZ_INLINE static void set_bits(Global& g, Bin bin, void** slots, unsigned count, auto home, auto wrong,
-                                 auto leave) {
+  // Sets the bits of slots of one class, shelf by shelf. Calls `home` for each slot whose bit it set, `came`
+  // for those in a row that lie in one span, `wrong` for each slot that cannot be allocated from a span of
+  // the class, and `leave` before it unlocks a shelf. `home` and `wrong` may write to the slots visited so
+  // far. An allocated slot keeps its span alive, but the span may move to another shelf meanwhile; so the
+  // pass checks the span's place again under the lock. Cost: a third of what the library costs in a program
+  // that frees all of its blocks; so all is inlined.
+  HZ_INLINE static void set_bits(Global& g, Bin bin, void** slots, unsigned count, auto home, auto came,
+                                 auto wrong, auto leave) {
     const std::uintptr_t base = g.table.base;
     Span* const spans = g.table.spans;
     const SpanTable::Rows bits = g.table.bits.of(bin);
@@ -268,13 +270,21 @@ struct BasicSpanPool {
           std::swap(*slot, *--end);
           continue;
         }
-        const unsigned number = index.of(SpanTable::offset(*slot));
-        if (HZ_LIKELY(place == here && SpanTable::set_bit(bits.word(row, number / 64), span, number))) {
-          home(*slot, span, static_cast<std::uint32_t>(row));
-        } else {
-          wrong(*slot);
+        if (HZ_UNLIKELY(place != here)) {
+          wrong(*slot++);
+          continue;
         }
-        ++slot;
+        unsigned good = 0;
+        do {
+          const unsigned number = index.of(SpanTable::offset(*slot));
+          if (HZ_LIKELY(SpanTable::set_bit(bits.word(row, number / 64), span, number))) {
+            home(*slot);
+            ++good;
+          } else {
+            wrong(*slot);
+          }
+        } while (++slot != end && (address(*slot) - base) >> kGranuleShift == row);
+        if (HZ_LIKELY(good != 0)) came(span, static_cast<std::uint32_t>(row), good);
       }
       leave(bits);
     }
