@@ -89,10 +89,10 @@ __attribute__((noinline)) void StartStepping() {
 void StopStepping() { stepping = false; }
 
 __attribute__((noinline)) void PathsOfOneThread() {
-  std::vector<void*> blocks(3000);
+  std::vector<void*> blocks(400);
   StartStepping();
   for (std::size_t size : {16, 1000, 5000, 200000}) {
-    const std::size_t count = size <= 100 ? 1500 : size <= 5000 ? 150 : 4;
+    const std::size_t count = size <= 100 ? 400 : size <= 5000 ? 150 : 4;
     for (std::size_t i = 0; i < count; ++i) blocks[i] = api::Malloc(size);
     for (std::size_t i = 0; i < count; ++i) api::Free(blocks[i]);
     api::Free(api::AlignedAlloc(4096, size));
