@@ -37,6 +37,13 @@ inline constexpr bool kEmulated = true;
 inline constexpr bool kEmulated = false;
 #endif
 
+// False in what hz_test_program compiles SHORT for a sanitizer: a heap in there takes several times as long.
+#if defined(__OPTIMIZE__)
+inline constexpr bool kOptimized = true;
+#else
+inline constexpr bool kOptimized = false;
+#endif
+
 inline constexpr bool kUnderTool = kThreadSanitizer || kAddressSanitizer || kEmulated;
 
 }  // namespace hz_test

@@ -79,7 +79,7 @@ TYPED_TEST(CacheContract, SizesThatAThreadHasLeftDoNotStayInItsBins) {
 
 TYPED_TEST(CacheContract, AThreadThatCrossesOftenMayCacheMore) {
   using Heap = typename TestFixture::Heap;
-  if (hz::kThreadSanitizer || kEmulated) GTEST_SKIP() << "every crossing is slow";
+  if (hz::kThreadSanitizer || kEmulated || !kOptimized) GTEST_SKIP() << "every crossing is slow";
   if (kSealed<TypeParam>) GTEST_SKIP() << "clearing takes longer than crossing";
   std::thread([] {
     std::vector<void*> blocks(20000);
