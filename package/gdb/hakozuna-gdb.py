@@ -1085,14 +1085,14 @@ class OneLockHeap:
 
     def __init__(self, line: str, name: str, counts: View) -> None:
         self.line, self.struct, self.counts = line, name, counts
-        self.kinds = {number: kind for kind, number in enumerators("hz::one_lock::Regions::Kind").items()}
+        self.kinds = {number: kind for kind, number in enumerators("hz::one_lock::Table::Kind").items()}
         self.region = plain(gdb.lookup_type("hz::one_lock::Region"))
-        self.notes = plain(gdb.lookup_type("hz::one_lock::Regions::Huge"))
-        self.leaves = self.word("leaves").data.cast("Q")
+        self.notes = plain(gdb.lookup_type("hz::one_lock::HugeBlocks::Notes"))
+        self.leaves = self.word("Table::leaves").data.cast("Q")
 
     @staticmethod
     def word(name: str) -> View:
-        return needed(f"hz::one_lock::Regions::{name}")
+        return needed(f"hz::one_lock::{name}")
 
     def is_used(self) -> bool:
         return bool(self.counts["peak"])
@@ -1116,7 +1116,7 @@ class OneLockHeap:
                         yield (high << LEAF_BITS | low) << REGION_SHIFT
 
     def at_work(self) -> str:
-        return "a thread is at work in the heap" if self.word("lock") or self.word("at_work") else ""
+        return "a thread is at work in the heap" if self.word("HeapLock::lock") or self.word("HeapLock::at_work") else ""
 
     # figures
 
@@ -1127,10 +1127,10 @@ class OneLockHeap:
             "bytes_live": live,
             "bytes_cached": 0,
             "bytes_waiting": 0,
-            "bytes_dirty": int(self.word("dirty_bytes")),
-            "bytes_purged": int(self.word("purged_bytes")),
+            "bytes_dirty": int(self.word("Account::dirty_bytes")),
+            "bytes_purged": int(self.word("Account::purged_bytes")),
             "bytes_peak": int(self.counts["peak"]),
-            "bytes_metadata": int(self.word("regions")) * TOUCHED_NOTES + int(self.word("huge_blocks")) * PAGE,
+            "bytes_metadata": int(self.word("Account::regions")) * TOUCHED_NOTES + int(self.word("Account::huge_blocks")) * PAGE,
             "threads": 0,
         }
 
@@ -1140,7 +1140,7 @@ class OneLockHeap:
             for span in self.spans_of(View(self.region, start)):
                 self.add_span(rows, span)
         found = [rows[number] for number in sorted(rows)]
-        huge = int(self.word("huge_blocks")), int(self.word("huge_live"))
+        huge = int(self.word("Account::huge_blocks")), int(self.word("Account::huge_bytes"))
         report = Report(self.figures(), found, [], [], huge)
         if self.at_work():
             report.remarks.append(f"{self.at_work()}: figures may be off by what it has in its hands")

@@ -348,7 +348,7 @@ class Trouble(unittest.TestCase):
     def test_a_core_of_hz7_whose_table_is_damaged(self) -> None:
         looked = (
             'python at = int(gdb.parse_and_eval("(unsigned long)live_small[0]"));'
-            ' leaves = gdb.lookup_global_symbol("hz::one_lock::Regions::leaves").value();'
+            ' leaves = gdb.lookup_global_symbol("hz::one_lock::Table::leaves").value();'
             " print(int(leaves[at >> 35]) + (at >> 22 & 8191), at & -(1 << 22))"
         )
         with tempfile.TemporaryDirectory() as scratch, still(BUILD / "libhakozuna-hz7.so") as process:

@@ -37,7 +37,7 @@ class RegionTest : public ::testing::Test {
     bool zeroed = false;
     return region_.take(span, zeroed);
   }
-  Fault FaultAt(const void* at) { return region_.find(hz::address(at)).fault; }
+  Fault FaultAt(const void* at) { return region_.find(hz::address(at)).why; }
   static void* Plus(void* at, std::ptrdiff_t bytes) { return static_cast<char*>(at) + bytes; }
 
   static constexpr std::size_t kBytes = hz::one_lock::kRegion;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/layout.hpp"
-#include "heap/one_lock/heap.hpp"
+#include "heap/one_lock/library.hpp"
 #include "heap/samples/heap_profile.hpp"
 
 namespace hz::one_lock {
@@ -15,24 +15,23 @@ struct LayoutOf {
   static constexpr Layout make(const char* release) {
     Layout layout(Line::kName, release, kWords);
     layout.part[kCounts] = &Heap<Line>::counts;
-    layout.part[kUsed] = &Regions::used_bytes;
-    layout.part[kDirty] = &Regions::dirty_bytes;
-    layout.part[kHugeBytes] = &Regions::huge_live;
-    layout.part[kHugeBlocks] = &Regions::huge_blocks;
-    layout.part[kRegions] = &Regions::regions;
-    layout.part[kPurges] = &Regions::purges;
-    layout.part[kPurged] = &Regions::purged_bytes;
-    layout.part[kBegun] = &Regions::begun;
-    layout.part[kEnded] = &Regions::ended;
-    layout.part[kLimits] = &Regions::limits;
-    layout.part[kTable] = &Regions::leaves;
+    layout.part[kUsed] = &Account::used_bytes;
+    layout.part[kDirty] = &Account::dirty_bytes;
+    layout.part[kHugeBytes] = &Account::huge_bytes;
+    layout.part[kHugeBlocks] = &Account::huge_blocks;
+    layout.part[kRegions] = &Account::regions;
+    layout.part[kPurges] = &Account::purges;
+    layout.part[kPurged] = &Account::purged_bytes;
+    layout.part[kBegun] = &Account::begun;
+    layout.part[kEnded] = &Account::ended;
+    layout.part[kLimits] = &Account::limits;
+    layout.part[kTable] = &Table::leaves;
     layout.part[kProfile] = &HeapProfile::state;
     return layout;
   }
 
  private:
   using Word = layout::Word;
-  using Counts = typename Heap<Line>::Counts;
 
   enum : layout::Part {
     kCounts = 1,
@@ -65,13 +64,10 @@ struct LayoutOf {
                        {"event.free_large", offsetof(Counts, frees) + 16, sizeof(std::uint64_t)},
                        {"retain.out", offsetof(Counts, live), sizeof(std::size_t)},
                        {"retain.peak", offsetof(Counts, peak), sizeof(std::size_t)}};
-  static constexpr auto kNumbers = layout::Words<7>{Word("granule.bytes", kGranule),
-                                                    {"table.spans", unsigned(Regions::Kind::kSpans)},
-                                                    {"dirty.unit", 1},
-                                                    {"region.bytes", kRegion},
-                                                    {"region.notes", Regions::kTouchedNotes},
-                                                    {"huge.notes", kPage},
-                                                    {"table.leaf", Regions::kLeaf}};
+  static constexpr auto kNumbers = layout::Words<7>{
+      Word("granule.bytes", kGranule), {"table.spans", unsigned(Table::Kind::kSpans)}, {"dirty.unit", 1},
+      {"region.bytes", kRegion},       {"region.notes", Account::kTouchedNotes},       {"huge.notes", kPage},
+      {"table.leaf", Table::kLeaf}};
   static constexpr auto kOfRegion =
       layout::Words<7>{Word("region.used", offsetof(Region, used), sizeof(std::uint64_t)),
                        {"region.span", offsetof(Region, spans), sizeof(Span), kGranules},
@@ -90,7 +86,7 @@ struct LayoutOf {
       one(kBegun, "event.spans_acquired", sizeof(std::uint64_t)),
       one(kEnded, "event.spans_retired", sizeof(std::uint64_t)),
       layout::placed(MemoryLimits::words(), kLimits, 0),
-      layout::placed(layout::Words<1>{Word("table.leaves", 0, sizeof(void*), Regions::kLeaves)}, kTable, 0),
+      layout::placed(layout::Words<1>{Word("table.leaves", 0, sizeof(void*), Table::kLeaves)}, kTable, 0),
       layout::placed(kOfRegion, kOneRegion, 0), HeapProfile::words(kProfile, kSite));
 };
 

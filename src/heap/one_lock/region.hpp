@@ -11,14 +11,13 @@
 
 #include "base/size_classes.hpp"
 #include "box/guard/contract.hpp"
+#include "heap/one_lock/table.hpp"
 
 namespace hz::one_lock {
 
 // A function of its own: it has several callers, and the code is to be small.
 HZ_SLOW inline std::size_t slot_size(Bin bin) { return size_of_bin(bin); }
 
-inline constexpr unsigned kRegionShift = 22;
-inline constexpr std::size_t kRegion = std::size_t{1} << kRegionShift;
 inline constexpr unsigned kGranules = kRegion / kGranule;  // as many as a word has bits
 
 // A member of a circular list whose head is a member of its own.
@@ -48,6 +47,17 @@ struct Span : Link {             // of its class, while it has a free slot
   std::uint8_t bin = 0;
   std::uint8_t first_word = 0;  // of its bitmap; those before are full
   bool zeroed = false;          // slots beyond `carved` read as zero
+};
+
+// What lies at an address.
+struct Found {
+  Fault why;          // it is no live block; kNone: it is one
+  Bin bin;            // 0: unknown
+  std::size_t bytes;  // usable, of a slot, or of a live huge block
+  Span* span;         // of a slot
+  unsigned slot;
+
+  static Found nothing(Fault why, Bin bin = 0) { return {why, bin, 0, nullptr, 0}; }
 };
 
 struct Region : Link {      // of the regions with free granules
@@ -133,24 +143,20 @@ struct Region : Link {      // of the regions with free granules
   }
 
   // What lies at an address of this region.
-  struct Found {
-    Fault fault;
-    Span* span;
-    unsigned slot;
-  };
   Found find(std::uintptr_t address_) {
     unsigned granule = granule_of(address_);
     const bool in_use = (used >> granule & 1) != 0;
-    // Inside of a run its first granule is looked for; the notes of the others are of spans long gone.
+    // Inside of a run its first granule counts; the notes of the others are of spans long gone.
     if (in_use && granule != 0) granule = first_of_run(granule);
     Span& span = spans[granule];
-    if (granule == 0 || span.slot_bytes == 0) return {Fault::kNotAllocated, &span, 0};
+    if (granule == 0 || span.slot_bytes == 0) return Found::nothing(Fault::kNotAllocated);
     const std::size_t offset = address_ - address(at(granule, 0));
     const auto slot = static_cast<unsigned>(offset / span.slot_bytes);
-    if (slot >= span.slots || slot >= span.carved) return {Fault::kNotAllocated, &span, slot};
-    if (offset % span.slot_bytes != 0) return {Fault::kInterior, &span, slot};
-    if ((taken[granule][slot / 64] >> slot % 64 & 1) == 0) return {Fault::kDoubleFree, &span, slot};
-    return {Fault::kNone, &span, slot};
+    if (slot >= span.slots || slot >= span.carved) return Found::nothing(Fault::kNotAllocated);
+    const Fault why = offset % span.slot_bytes != 0                       ? Fault::kInterior
+                      : (taken[granule][slot / 64] >> slot % 64 & 1) == 0 ? Fault::kDoubleFree
+                                                                          : Fault::kNone;
+    return {why, span.bin, span.slot_bytes, &span, slot};
   }
 
  private:

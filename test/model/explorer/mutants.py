@@ -341,26 +341,27 @@ mutant("span-moved-before-its-lock", POOL, "spans.whole",
        ("if (HZ_UNLIKELY(place != here) && place >> 8 != shard) {", "if (false) {"))
 
 # --- the heap of one lock
-REGIONS = "heap/one_lock/regions.hpp"
-PURGES = ("    const bool gone = hold.meanwhile([&] { return os::purge(region.at(first, 0), bytes_of(run)); });\n"
+REGIONS, HEAP_LOCK, SPANS = "heap/one_lock/regions.hpp", "heap/one_lock/lock.hpp", "heap/one_lock/spans.hpp"
+PURGES = ("    const bool gone = HeapLock::meanwhile([&] { return os::purge(region.at(first, 0), bytes); });\n"
           "    has_left();\n")
 mutant("region-pages-go-in-the-open", REGIONS, "regions.purge",
-       ("    use(region, run);\n    ++leaving;\n", "    used_bytes += bytes_of(run), dirty_bytes -= bytes_of(run), region.dirty &= ~run;\n    ++leaving;\n"))
+       ("    acquire(region, run);\n    ++leaving;\n",
+        "    Account::used_bytes += bytes, Account::dirty_bytes -= bytes, region.dirty &= ~run;\n    ++leaving;\n"))
 mutant("region-leaves-its-list-late", REGIONS, "regions.purge",
-       ("    region.remove();\n    dirty_bytes -= dirty;\n", "    dirty_bytes -= dirty;\n"))
+       ("    region.remove();\n    Account::dirty_bytes -= dirty;\n", "    Account::dirty_bytes -= dirty;\n"))
 mutant("region-gone-and-known", REGIONS, "regions.purge",
-       ("    mark(address(&region), 1, Kind::kGone);\n    ++leaving;", "    ++leaving;"))
+       ("    Table::mark(address(&region), 1, Table::Kind::kGone);\n    ++leaving;", "    ++leaving;"))
 mutant("region-goes-in-use", REGIONS, "regions.purge",
        ("return gone && region.empty() && region.dirty == 0 ? unmap", "return gone && region.dirty == 0 ? unmap"))
 mutant("region-work-not-told", REGIONS, "regions.full",
        ("    ++leaving;\n" + PURGES, PURGES.replace("    has_left();\n", "")))
-mutant("region-nobody-waits", REGIONS, "regions.full", ("    hold.give_way();\n    return true;", "    return false;"))
-mutant("region-fork-amid-work", REGIONS, "regions.fork", ("        if (at_work == 0) return", "        return"))
-mutant("region-streams-last", REGIONS, "regions.streams",
+mutant("region-nobody-waits", SPANS, "regions.full", ("    HeapLock::give_way();\n    return true;", "    return false;"))
+mutant("region-fork-amid-work", HEAP_LOCK, "regions.fork", ("        if (at_work == 0) return", "        return"))
+mutant("region-streams-last", HEAP_LOCK, "regions.streams",
        ("      const bool streams = os::lock_streams();\n", "      const bool streams = false;\n"))
-mutant("region-streams-stay", REGIONS, "regions.streams", ("    if (streams) end_of_streams();\n", ""))
-mutant("region-works-on-without-lock", REGIONS, "regions.purge",
-       ("      if (HZ_LIKELY(mine().fork != Fork::kUnderWay) && HZ_UNLIKELY(!lock.try_lock())) wait();\n", ""))
+mutant("region-streams-stay", HEAP_LOCK, "regions.streams", ("    if (streams) end_of_streams();\n", ""))
+mutant("region-works-on-without-lock", HEAP_LOCK, "regions.purge",
+       ("    if (HZ_LIKELY(mine().fork != Fork::kUnderWay) && HZ_UNLIKELY(!lock.try_lock())) Hold::wait();\n", ""))
 
 
 SOURCES = {"list": "lists", "lock": "locks", "turn": "locks", "table": "locks", "magazines": "locks", "bias": "bias",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scenarios: the heap of one lock (hz7), whose lock is open while the system works for it:
-// heap/one_lock/regions.hpp itself. What may go wrong there is that somebody has, finds or forks away from
-// what the system is at. A free and an allocation are Regions' calls as heap.hpp makes them.
+// the files of heap/one_lock themselves. What may go wrong there is that somebody has, finds or forks away
+// from what the system is at. A free and an allocation are the calls that heap.hpp makes.
 #include <cstdint>
 
 #include "explorer.hpp"
@@ -26,12 +26,17 @@ class PerThread<T> {
 
 }  // namespace hz::os
 
-#include "heap/one_lock/regions.hpp"
+#include "heap/one_lock/recovery.hpp"
 
 namespace hz_test::explorer {
 namespace {
 
+using hz::one_lock::Account;
+using hz::one_lock::Found;
+using hz::one_lock::HeapLock;
 using hz::one_lock::Regions;
+using hz::one_lock::Spans;
+using hz::one_lock::Table;
 // All of its span, so that its granules are free at once when it is.
 constexpr hz::Bin kBin = hz::scan_bin(1 << 20);
 const std::size_t kBytes = hz::size_of_bin(kBin);
@@ -65,61 +70,62 @@ namespace {
 
 // What is static begins anew.
 void begin(std::size_t hard) {
-  ::new (&Regions::lock) hz::os::Lock;
+  ::new (&HeapLock::lock) hz::os::Lock;
   hz::os::Lock::spins_.store(0, std::memory_order_relaxed);
-  ::new (&Regions::limits) hz::MemoryLimits;
-  Regions::limits.hard = hard;
-  Regions::used_bytes = Regions::dirty_bytes = Regions::empty_spans = 0;
-  Regions::huge_live = Regions::huge_bytes = Regions::huge_blocks = Regions::regions = 0;
-  Regions::purges = Regions::purged_bytes = Regions::begun = Regions::ended = 0;
-  Regions::at_work = Regions::leaving = 0;
+  ::new (&Account::limits) hz::MemoryLimits;
+  Account::limits.hard = hard;
+  Account::used_bytes = Account::dirty_bytes = Spans::empty = 0;
+  Account::huge_bytes = Account::huge_blocks = Account::regions = 0;
+  Account::purges = Account::purged_bytes = Account::begun = Account::ended = 0;
+  HeapLock::at_work = Regions::leaving = 0;
   // None is the process's first region, which is mapped in part and stays.
   Regions::in_part = nullptr;
   Regions::below_last = hz::one_lock::kRegion;
-  for (auto*& leaf : Regions::leaves) leaf = nullptr;
+  for (auto*& leaf : Table::leaves) leaf = nullptr;
   Regions::lacking = hz::one_lock::kGranules;
   ::new (&Regions::with_dirty) hz::one_lock::Link;
   ::new (&Regions::with_clean) hz::one_lock::Link;
-  for (auto& list : Regions::with_free_slots) ::new (&list) hz::one_lock::Link;
+  Spans::open();
   for (unsigned i = 0; i < kThreads; ++i) {
-    hz::os::PerThread<Regions::Thread>::of[i] = {};
+    hz::os::PerThread<HeapLock::Thread>::of[i] = {};
     has(i, nullptr);
   }
 }
 
 bool is_valid(const void* block) {
-  const Regions::Hold hold;
-  return Regions::route(block).answer == Regions::Answer::kValid;
+  const HeapLock::Hold hold;
+  const std::uintptr_t at = hz::address(block);
+  return Table::kind(at) == Table::Kind::kSpans && Regions::find(at).why == hz::Fault::kNone;
 }
 void* take() {
   void* block = nullptr;
   {
-    Regions::Hold hold;
+    const HeapLock::Hold hold;
     bool zeroed = false;
-    block = Regions::take(hold, kBin, 1, zeroed);
+    block = Spans::take(kBin, 1, zeroed);
     has(self(), block);
   }
   if (block != nullptr) expect(is_valid(block), "a block that somebody has is not known");
   return block;
 }
 void purge() {
-  Regions::Hold hold;
-  Regions::end_empty_spans();
-  Regions::purge(hold, 0);
+  const HeapLock::Hold hold;
+  Spans::end_empty();
+  Regions::purge(0);
 }
 void give(const void* block) {
   {
-    Regions::Hold hold;
-    const Regions::Route r = Regions::route(block);
-    expect(r.answer == Regions::Answer::kValid, "a block that somebody has is not known");
+    const HeapLock::Hold hold;
+    const Found found = Regions::find(hz::address(block));
+    expect(found.why == hz::Fault::kNone, "a block that somebody has is not known");
     has(self(), nullptr);
-    Regions::put(r);
+    Spans::put(found);
   }
   purge();
 }
 void nothing_is_left() {
-  expect(Regions::used_bytes == 0 && Regions::dirty_bytes == 0, "the books do not balance");
-  expect(Regions::at_work == 0 && Regions::leaving == 0, "the system works for nobody");
+  expect(Account::used_bytes == 0 && Account::dirty_bytes == 0, "the books do not balance");
+  expect(HeapLock::at_work == 0 && Regions::leaving == 0, "the system works for nobody");
 }
 
 // One gives its block and all pages back while another one takes a block, and asks about what is gone.
@@ -134,7 +140,7 @@ const Scenario purged("regions.purge", [](Execution& e) {
   });
   e.finally([] {
     nothing_is_left();
-    expect(Regions::regions == 0, "a region without spans stays");
+    expect(Account::regions == 0, "a region without spans stays");
   });
 });
 
@@ -144,8 +150,8 @@ const Scenario full("regions.full", [](Execution& e) {
   void* const stays = take();
   {
     const void* const block = take();
-    const Regions::Hold hold;
-    Regions::put(Regions::route(block));
+    const HeapLock::Hold hold;
+    Spans::put(Regions::find(hz::address(block)));
     has(0, stays);
   }
   e.thread([] { purge(); });
@@ -166,9 +172,9 @@ const Scenario forked("regions.fork", [](Execution& e) {
   void* const block = take();
   e.thread([block] { give(block); });
   e.thread([block] {
-    Regions::before_fork();
+    HeapLock::before_fork();
     go_on_in_a_child();
-    Regions::in_child();
+    HeapLock::in_child();
     has(0, nullptr);
     if (is_valid(block)) give(block);
     void* const mine = take();
@@ -185,11 +191,11 @@ const Scenario streams("regions.streams", [](Execution& e) {
   e.thread([] { Streams::read([] { give(take()); }); });
   e.thread([] { Streams::flush_all(); });
   e.thread([] {
-    Regions::before_fork();
+    HeapLock::before_fork();
     Streams::fork();
     others_may_run();
     Streams::unlock();
-    Regions::after_fork();
+    HeapLock::after_fork();
   });
   e.finally([] { Streams::end(); });
 });
