@@ -123,6 +123,7 @@ bool PythonStack::next(PythonFunction&) { return false; }
 Report::Report(bool in_turn) : in_turn_(in_turn) {}
 Report::~Report() = default;
 void Report::tell_calls(const char*) {}
+bool Report::is_in_copy() { return false; }
 void stay_loaded() {
   const KeepErrno keep;
   static const char here = 0;

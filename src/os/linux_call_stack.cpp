@@ -245,6 +245,8 @@ HZ_COLD Report::Report(bool in_turn) : in_turn_(in_turn) {
   }
 }
 
+HZ_COLD bool Report::is_in_copy() { return is_copy; }
+
 HZ_COLD Report::~Report() {
   if (has_turn_) turn.leave();
   if (in_turn_) call::rt_sigprocmask(SIG_SETMASK, &signals_, nullptr);

@@ -174,6 +174,10 @@ class Report {
   // walked, for all but the first few reports of a process, and without a turn. Takes 3 seconds at most.
   void tell_calls(const char* what);
 
+  // Returns true in a copy of the process that walks for a report. It has one thread, and the memory as it
+  // was at the fork: no hook was called, and another thread may have held a lock.
+  static bool is_in_copy();
+
  private:
   [[maybe_unused]] const bool in_turn_;
   [[maybe_unused]] bool has_turn_ = false;

@@ -278,6 +278,7 @@ Code own_code() { return {}; }
 Report::Report(bool in_turn) : in_turn_(in_turn) {}
 Report::~Report() = default;
 void Report::tell_calls(const char*) {}
+bool Report::is_in_copy() { return false; }
 CodeMappings::CodeMappings(char* room) : text_(room) {}
 CodeMappings::~CodeMappings() = default;
 const char* CodeMappings::next(std::size_t&) { return nullptr; }

@@ -58,9 +58,11 @@ struct HeapLock {
       thread.inside = true;
       if (!lock.try_lock()) wait();
     }
-    // A signal handler may fork meanwhile, and in the child no thread is there to release the lock.
+    // In a child that another thread is missing from, no thread may be there to release the lock: a report
+    // walks in one, and a signal handler may fork meanwhile.
     HZ_SLOW static void wait() {
       if (lock.had_by_spinning()) return;
+      if (HZ_UNLIKELY(os::Report::is_in_copy())) recover();
       while (!lock.lock_within(kWait)) {
         if (mine().fork == Fork::kUnhooked) recover();
       }

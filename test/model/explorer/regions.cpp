@@ -56,6 +56,7 @@ __attribute__((no_sanitize("thread"))) void expect_apart(std::uintptr_t at, std:
 
 namespace hz::os {
 
+bool Report::is_in_copy() { return false; }
 Placed extend(void*, std::size_t, Use) { return Placed::kRefused; }
 bool purge(void* at, std::size_t bytes, Use) {
   hz_test::explorer::others_may_run();
