@@ -3,7 +3,6 @@
 // page that both have is copied when one of them writes to it.
 //
 // run: 1000
-// lines: hakozuna hz3 hz3-fast hz4 hz5 hz6 hz8 secure
 // prints: ok
 // alone
 #include <stdio.h>

@@ -142,6 +142,24 @@ TEST_F(RegionTest, TracesTheInsideOfARun) {
   EXPECT_EQ(Fault::kNotAllocated, FaultAt(region_.at(8, 0)));
 }
 
+TEST(LinkTest, AHeadAdoptsAllOfAnotherList) {
+  Link list, other, a, b, c;
+  list.adopt(other);
+  EXPECT_TRUE(list.alone());
+  c.insert(other);
+  b.insert(other);
+  list.adopt(other);
+  EXPECT_TRUE(other.alone());
+  a.insert(other);
+  other.adopt(list);
+  EXPECT_TRUE(list.alone());
+  for (const Link* wanted : {&a, &b, &c}) {
+    ASSERT_EQ(wanted, other.next);
+    other.next->remove();
+  }
+  EXPECT_TRUE(other.alone());
+}
+
 TEST(LinkTest, IsInAtMostOneList) {
   Link list;
   Link a;

@@ -21,6 +21,11 @@ struct Account {
 
   HZ_INLINE static std::size_t held_bytes() { return used_bytes + dirty_bytes + huge_bytes; }
   static std::size_t metadata_bytes() { return regions * kTouchedNotes + huge_blocks * kPage; }
+  // Bytes by which the heap may grow before it passes a limit.
+  static std::size_t room() {
+    const std::size_t most = limits.soft < limits.hard ? limits.soft : limits.hard, held = held_bytes();
+    return held < most ? most - held : 0;
+  }
   // Returns true if the hard limit allows growth by `more` bytes.
   static bool has_room(std::size_t more) {
     if (held_bytes() + more <= limits.hard) return true;

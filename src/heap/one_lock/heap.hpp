@@ -278,13 +278,18 @@ struct Heap {
     HeapLock::in_child();
     os::note_process();
     Control::begin_process();
-    if (Control::is_missing()) is_open.store(false, std::memory_order_relaxed);
+    is_open.store(false, std::memory_order_relaxed);
   }
   // Returns true the first time.
   static bool read_options() {
     const os::Guarded once(opening);
     if (is_open.load(std::memory_order_relaxed)) return false;
-    if (was_open) return is_open.store(true, std::memory_order_relaxed), false;
+    if (was_open) {
+      const Hold hold;
+      Spans::inherit();
+      is_open.store(true, std::memory_order_release);  // as below
+      return false;
+    }
     was_open = true;
     options.read();
     os::prefer_huge_pages(options.huge_pages);

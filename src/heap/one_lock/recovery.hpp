@@ -22,7 +22,7 @@ HZ_COLD inline void recount(Region& region) {
       used |= Region::mask(granule, count);
       span.used = static_cast<std::uint16_t>(live);
       span.first_word = 0;
-      if (live < span.slots) span.insert(Spans::with_free_slots[span.bin]);
+      if (live < span.slots) span.insert(Spans::inherited[span.bin]);
     }
     granule += count;
   }

@@ -31,6 +31,15 @@ struct Link {
     previous = &after;
     next->previous = after.next = this;
   }
+  // Of a head: all members of another list go to the end of this one.
+  void adopt(Link& other) {
+    if (other.alone()) return;
+    previous->next = other.next;
+    other.next->previous = previous;
+    other.previous->next = this;
+    previous = other.previous;
+    other.next = other.previous = &other;
+  }
   void remove() {
     next->previous = previous;
     previous->next = next;

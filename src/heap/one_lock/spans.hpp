@@ -11,10 +11,25 @@ namespace hz::one_lock {
 
 struct Spans {
   static inline constinit Link with_free_slots[kBins];
+  // The same of the process that this one is a fork of, for a child. A slot between blocks of both costs a
+  // copy of its page, so these are used when a limit, or the system, allows no new span.
+  static inline constinit Link inherited[kBins];
   static inline constinit std::size_t empty = 0;  // of these, spans of which no slot is taken
 
   static void open() {
-    for (Link& list : with_free_slots) ::new (&list) Link;  // gcc 12 leaves them zero
+    for (Link* lists : {with_free_slots, inherited})
+      for (Bin bin = 0; bin < kBins; ++bin) ::new (&lists[bin]) Link;  // gcc 12 leaves them zero
+  }
+  // Called at the first allocation of a child. Touches no span that has blocks: its page would be copied. So
+  // the ends of the new lists do not know their heads yet.
+  static void inherit() {
+    end_empty();
+    for (Bin bin = 0; bin < kBins; ++bin) {
+      if (!use_inherited(bin)) continue;
+      inherited[bin].next = with_free_slots[bin].next;
+      inherited[bin].previous = with_free_slots[bin].previous;
+      ::new (&with_free_slots[bin]) Link;
+    }
   }
 
   // Returns a slot of the class, nullptr if memory is unavailable. `multiple`: its number of granules from
@@ -29,16 +44,13 @@ struct Spans {
     if (span.used == span.slots) span.remove();
     return slot;
   }
-  // Frees the slot that was found. Of each class one empty span stays: a program that allocates and frees one
-  // block in turn would begin and end it each time.
+  // Frees the slot that was found.
   HZ_INLINE static void put(const Found& found) {
     Span& span = *found.span;
     Region& region = Region::of(address(&span));
     if (span.used == span.slots) span.insert(with_free_slots[found.bin]);
     region.put(span, found.slot);
-    if (span.used != 0) return;
-    ++empty;
-    if (span.next != span.previous || span.slots == 1) end(region, span);
+    if (span.used == 0) has_emptied(region, span);
   }
   static void end_empty() {
     if (empty == 0) return;
@@ -84,11 +96,18 @@ struct Spans {
       const std::uint64_t run = Region::mask(first, count);
       const std::uint64_t dirty = region == nullptr ? 0 : run & region->dirty;
       const std::size_t more = dirty == 0 ? bytes : bytes - Regions::bytes_of(dirty);
-      if (more != 0 && !paid && pay(more)) {
-        paid = true;
-      } else if (more != 0 && !Account::has_room(more)) {
-        if (!reclaim(rounds)) return false;
-      } else if (region != nullptr) {
+      if (HZ_UNLIKELY(more > Account::room())) {
+        if (use_inherited(bin)) return true;
+        if (!paid && pay(more)) {
+          paid = true;
+          continue;
+        }
+        if (!Account::has_room(more)) {
+          if (!reclaim(rounds)) return false;
+          continue;
+        }
+      }
+      if (region != nullptr) {
         Regions::acquire(*region, run);
         ++Account::begun;
         os::probe::span_acquired(address(region->at(first, 0)), bytes);
@@ -96,11 +115,29 @@ struct Spans {
         cut_tail(*region, span);
         ++empty;
         span.insert(with_free_slots[bin]);
-      } else if (!Regions::map() && !reclaim(rounds)) {
+      } else if (!Regions::map() && !use_inherited(bin) && !reclaim(rounds)) {
         return false;
       }
     }
     return true;
+  }
+  // Of each class one empty span stays: a program that allocates and frees one block in turn would begin and
+  // end it each time.
+  HZ_SLOW static void has_emptied(Region& region, Span& span) {
+    ++empty;
+    const Link& spans = with_free_slots[span.bin];
+    if (spans.next == &span && spans.previous == &span && span.slots != 1) return;
+    settle(inherited[span.bin]);
+    end(region, span);
+  }
+  // Returns true if there are spans with free slots.
+  static bool use_inherited(Bin bin) {
+    settle(inherited[bin]);
+    with_free_slots[bin].adopt(inherited[bin]);
+    return !with_free_slots[bin].alone();
+  }
+  static void settle(Link& list) {
+    if (list.next->previous != &list) list.next->previous = list.previous->next = &list;
   }
   static void end(Region& region, Span& span) {
     span.remove();
