@@ -149,10 +149,12 @@ bool move_pages(void* from, void* to, std::size_t bytes) {
   return false;
 }
 
-// A kernel that refuses may have unmapped `to` before, and another thread may have mapped something there.
+// A kernel that refuses may have unmapped `to` before, and another thread may have mapped something there. A
+// filter refuses before that, and so does a kernel for these reasons.
 bool move_mapping(void* from, std::size_t bytes, void* to, std::size_t to_bytes) {
-  const KeepErrno keep;
-  return mremap(from, bytes, to_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+  const long got = call::mremap(from, bytes, to_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  if (got == -EPERM || got == -EACCES || got == -ENOSYS) unmap(to, to_bytes);
+  return got >= 0;
 }
 
 // Advice that changes nothing: the kernel looks for holes all the same, whatever lies in front of them.
