@@ -133,14 +133,17 @@ struct HugeBlocks {
       return unmap_unused(to, bytes);
     Notes* const from = &notes_of(address(block));
     const std::size_t mapped = from->mapped();
+    // Meanwhile another thread may map what the system has unmapped of the two, and marks that. There is
+    // memory for the marks from now on.
     mark_gone(from, mapped);
+    mark_gone(to, bytes);
     Account::huge_bytes += more;
     if (!HeapLock::meanwhile([&] { return os::move_mapping(from, mapped, to, bytes); })) {
-      mark_gone(to, bytes);
       mark(from, mapped);
       Account::huge_bytes -= more;
       return nullptr;
     }
+    mark(to, bytes);
     return pointer((::new (to) Notes{address(to) + offset, usable, room})->block);
   }
 };
