@@ -68,7 +68,9 @@ TEST(Exhaustion, ByBlocksOfHalfAGranule) {
       }
       EXPECT_GT(pile.Bytes(), kSmallLimit / 8 * 5) << size;
       if (first == 0) first = pile.Bytes();
-      if (size == 33000) EXPECT_GT(pile.Bytes(), first / 100 * 95);
+      if (size == 33000) {
+        EXPECT_GT(pile.Bytes(), first / 100 * 95);
+      }
       EXPECT_EQ(nullptr, api::Malloc(kSmallLimit / 2));
       EXPECT_TRUE(pile.FreeAll());
     }
