@@ -29,7 +29,7 @@ struct ExitLook {
   static constexpr unsigned kPatience = ExitCheck<Line>::kPatience;
   static constexpr std::size_t kMostLooked = 256 * kMiB;
 
-  // Whoever could end a span meanwhile is kept from it: the purger, and who has no state of its own.
+  // Holds the locks of all that could end a span meanwhile: the purger, and threads that share a state.
   static bool looked_at_all() {
     const typename S::TryHold list(S::global.threads_lock);
     if (!list.held) return false;
@@ -52,7 +52,7 @@ struct ExitLook {
         left -= look_at_row(Source::base(S::global.source) + (row << kGranuleShift));
     }
   }
-  // Returns how many spans and runs it looked at.
+  // Returns the number of spans and runs that it looked at.
   static unsigned look_at_row(std::uintptr_t at) {
     const Block<Line> found = classify<Line>(pointer(at));
     Fault fault = Fault::kNone;
@@ -70,8 +70,8 @@ struct ExitLook {
     return 1;
   }
 
-  // A free slot that nobody holds may be one that a signal handler has taken this thread's hands off, before
-  // its seal was whole, or before it was clear.
+  // A free slot that is in no list may be one at which a signal handler interrupted this thread, before its
+  // seal was whole, or before it was clear.
   static const void* looked_at(std::uintptr_t span, Bin bin, Fault& fault) {
     return Line::Guard::look(span, bin, fault, [bin](const void* slot) {
       return Line::Pool::holds(S::shelves.pool, bin, slot) || caches(S::shared, bin, slot) ||

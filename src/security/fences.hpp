@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a guard with seals asks of the system: memory that nobody has cannot be touched, and huge blocks stand
-// between such pages (guard pages). Whoever runs off a block far enough, or off a huge one by a byte, at
-// either end, is stopped by the processor, and so is who reads or writes a huge block after its free. Called
-// by huge.hpp and where spans come and go; a span costs a system call, and one when it goes, a huge block
-// two, and one.
+// Protection of pages for a guard with seals: unallocated memory is inaccessible, and huge blocks stand
+// between such pages (guard pages). The processor stops an access far beyond a block, one byte beyond a huge
+// block at either end, and any access to a huge block after its free. Called by huge.hpp and where spans come
+// and go; a span costs a system call, and one when it goes, a huge block two, and one.
 //
 //   free run    no access, no pages
 //   huge block  [ granule: no access ][ the block | fence bytes ][ no access, at least a granule ]
@@ -53,7 +52,7 @@ struct Fences {
     const std::size_t reached = Source::reached_bytes(S::global.source);
     const std::size_t most_gap = std::min(kMostGap, 1 + (reached >> kGranuleShift) / kGapShare);
     const std::size_t gap = scatters().get() ? dice() % most_gap : 0;
-    // What is refused near a limit is refused to the span itself: whoever is told so reclaims.
+    // Near a limit the span itself is refused, and its caller reclaims.
     if (gap != 0 && reached < kMostScattered &&
         Source::has_room(S::global.source, (granules + gap) << kGranuleShift)) {
       const std::size_t used = demand.used;
@@ -118,7 +117,7 @@ struct Fences {
     const bool forbidden =
         forbid(at, granules, align_up(Line::Guard::run_bytes(pointer(at)), os::page_bytes()));
     const bool below = Line::Guard::has_fence_below(pointer(at));
-    // What the program can still write to is cleared again before it serves another block.
+    // A run that the program can still write to is cleared again before it serves another block.
     if (!forbidden || !below || granules << kGranuleShift > kMostWaiting) return give_back(at, below, room);
     Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(granules - room));
     // Relaxed, as below: the source's lock orders what is done with a run.
@@ -162,7 +161,7 @@ struct Fences {
     Source::without_pages(S::global.source, static_cast<std::ptrdiff_t>(less));
   }
   static bool addresses_limited() { return !scatters().get(); }
-  // Whether one more block of no bytes may have a run.
+  // Returns true if one more block of no bytes may have a run.
   static bool may_be_empty() { return few().load(std::memory_order_relaxed) < kMostEmpty; }
   // All that wait, when memory cannot be had.
   static void release_all() {

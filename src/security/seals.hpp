@@ -2,8 +2,8 @@
 //
 // The mitigation of line secure, for a guard with seals (box/guard/sealed.hpp): a block has the bytes that
 // were asked for, a seal stands behind it, its slot reads as zero when it is handed out, and runs stand
-// between inaccessible pages (security/fences.hpp). MitigationContract says who calls what; each operation
-// costs a seal that is read or written.
+// between inaccessible pages (security/fences.hpp). MitigationContract lists the calls; each costs a seal
+// that is read or written.
 #pragma once
 
 #include "heap/state/block.hpp"

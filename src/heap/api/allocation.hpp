@@ -72,8 +72,8 @@ struct Allocation {
     bool zeroed = false;
     return allocate(bin, size, alignment, zeroed, caller);
   }
-  // A huge block, with no way to a class's: who asks is deep in the stack already. It holds a lock, too, and
-  // adds a sample of the heap profile when it has none.
+  // Returns a huge block, with no way to a class's slots: the caller is deep in the stack already. The caller
+  // also holds a lock, and adds a sample of the heap profile when it holds none.
   static void* huge(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample) {
     return twice(size, [&] { return huge_here(size, alignment, zeroed, sample); });
   }
@@ -84,13 +84,13 @@ struct Allocation {
   }
 
  private:
-  // A bin held it all the same: it stays out of circulation.
+  // Reports a slot that a bin held although it was not free. It stays out of circulation.
   HZ_COLD static void* not_free(void* slot, Bin bin) {
     Guard::report(Guard::fault_of_free(slot, bin), slot, bin, Line::kName, Seen::kLater);
     return nullptr;
   }
-  // Pages that read as zero are not written to: of a slot that waited in a bin since its span was new they
-  // have no memory yet. A frame of its own: test/stack.
+  // Does not write to pages that read as zero: those of a slot that waited in a bin since its span was new
+  // have no memory yet. Has a separate frame for small stacks: test/stack.
   HZ_SLOW static void clear_pages(void* block, std::size_t size) {
     const std::uintptr_t end = address(block) + size;
     for (std::uintptr_t at = address(block), next = 0; at != end; at = next) {
@@ -122,7 +122,7 @@ struct Allocation {
   template <class Here>
   HZ_INLINE static void* twice(std::size_t size, Here here) {
     void* block = here();
-    // What other threads cache may be what is missing.
+    // Other threads may cache what is missing.
     if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) &&
         Revocation<Line>::revoke_others())
       block = here();
@@ -131,8 +131,8 @@ struct Allocation {
     return HZ_LIKELY(block != nullptr) ? block : no_memory();
   }
 
-  // Past the soft limit: what other threads cache, and free pages in spans. A handler that forks is in a
-  // lock.
+  // Returns memory past the soft limit: what other threads cache, and free pages in spans. A handler that
+  // forks holds a lock.
   HZ_COLD static void recall() {
     if (!S::tls().forking) Heap<Line>::trim(0);
   }
@@ -163,7 +163,7 @@ struct Allocation {
     if (block != nullptr) Counts<Line>::allocated(t, bin, block);
     return block;
   }
-  // Of a size whose classes keep the alignment.
+  // Tells the policy a size whose classes keep the alignment.
   static void tell_policy(const Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
     if (!Policy::watches()) return;
     const std::size_t room = size + M::kMargin;

@@ -15,14 +15,14 @@ struct Counts {
   using Thread = typename S::Thread;
   using Observe = typename Line::Observe;
 
-  // A block of a class, or in a run: samples are of a class and in a run.
+  // Counts a block of a class, or in a run. Samples have a class, and lie in a run.
   static void allocated(Thread& t, Bin bin, const void* block) {
     count(t, Event::kAllocSmall, Event::kBytesAllocated, bin, block);
   }
   static void freed(Thread& t, Bin bin, const void* block) {
     count(t, Event::kFreeSmall, Event::kBytesFreed, bin, block);
   }
-  // Of a run that has another size now.
+  // Counts a run that has another size now.
   static void resized(Thread& t, std::size_t before, std::size_t bytes) {
     if (!S::global.counting.load(std::memory_order_relaxed)) return;
     Observe::count(t.observe, Event::kBytesFreed, before);

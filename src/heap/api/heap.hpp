@@ -2,8 +2,8 @@
 //
 // The heap of a line. Malloc and free touch this thread's state and one route word, and end in a tail call
 // where they cannot go on: in a door to a slow path, of which the compiler makes one copy in each library.
-// What is behind the doors stands in allocation.hpp, release.hpp, resize.hpp and questions.hpp. Called by
-// src/export alone; a block that lies in a bin costs some forty instructions from malloc to free.
+// Behind the doors are allocation.hpp, release.hpp, resize.hpp and questions.hpp. Called by src/export alone;
+// a block that lies in a bin costs some forty instructions from malloc to free.
 #pragma once
 
 #include <cstring>
@@ -38,7 +38,7 @@ struct Heap {
     void* slot = at_hand(size);
     return HZ_LIKELY(slot != nullptr) ? slot : malloc_slow(size);
   }
-  // What malloc gives without a further step; nullptr: malloc_slow has to go on. For callers that go on
+  // Returns a slot from this thread's bin; nullptr: malloc_slow has to go on. For callers that go on
   // otherwise.
   HZ_INLINE static void* at_hand(std::size_t size) {
     const std::size_t last = size - 1;  // of size 0: out of the table
@@ -74,7 +74,7 @@ struct Heap {
     return HZ_LIKELY(slot != nullptr) ? M::cleared(slot, bytes) : calloc_slow(count, size);
   }
 
-  // The slow ways to a block take along who called, for the heap profile.
+  // The slow paths to a block pass the caller on, for the heap profile.
   HZ_SLOW static void* malloc_slow(std::size_t size) { return A::of_size(size, __builtin_return_address(0)); }
   HZ_SLOW static void* aligned_slow(std::size_t alignment, std::size_t size) {
     return A::aligned(alignment, size, __builtin_return_address(0));
@@ -146,7 +146,7 @@ struct Heap {
     if (HZ_LIKELY(M::may_stay(size, Q::slot_bytes(block)))) return block;
     return block == nullptr ? realloc_null(size) : realloc_slow(block, size);
   }
-  // A function of its own, so that realloc of a block that stays needs no stack frame.
+  // A separate function, so that realloc of a block that stays needs no stack frame.
   HZ_SLOW static void* realloc_null(std::size_t size) { return malloc(size); }
   HZ_SLOW static void* realloc_slow(void* block, std::size_t size) {
     return Resize<Line>::realloc(block, size, __builtin_return_address(0));
@@ -178,7 +178,7 @@ struct Heap {
 
   // --- memory that goes back
 
-  // What this thread caches returns to its spans.
+  // Returns what this thread caches to its spans.
   static void give_up_cache() {
     Entered here;
     Reclaim<Line>::give_up(here.thread(), true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a pointer that is no live block, and the report of it. Called by the slow paths of
+// Finds what is wrong with a pointer that is no live block, and reports it. Called by the slow paths of
 // heap.hpp, by realloc and by usable_size; a few loads for a pointer with which nothing is wrong.
 #pragma once
 
@@ -56,7 +56,7 @@ struct Judge {
   // that began on another page.
   HZ_COLD static Finding look_around(const void* block) {
     if (!Route::covers(S::global.route, address(block))) return {Fault::kForeign, 0};
-    Forks<Line>::notice_process();  // the arena's lock may be held in a child by nobody
+    Forks<Line>::notice_process();  // in a child, a lost thread may hold the arena's lock
     const std::uintptr_t start = Source::start(S::global.source, address(block));
     if (start == 0) return {Fault::kNotAllocated, 0};
     if (classify<Line>(pointer(start)).kind == Kind::kRun) return {Fault::kInterior, kHugeBin};

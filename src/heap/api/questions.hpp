@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program, or another function of ours, may ask about an address: how many bytes are usable there,
-// whether it is a block, whether moving it would let memory go. Called by heap.hpp, by resize.hpp and by the
-// direct API. Takes a lock only where it says so.
+// Answers about an address: how many bytes are usable there, whether it is a block, whether moving it would
+// let memory go. Called by heap.hpp, by resize.hpp and by the direct API. Takes a lock only where it says so.
 #pragma once
 
 #include "heap/api/judge.hpp"
@@ -40,14 +39,15 @@ struct Questions {
   static bool is_empty(const void* block) {
     return M::kExactSizes && check(block) == Fault::kNone && bytes_at(block) == 0;
   }
-  // What a free would find wrong with it, as far as the line sees that at the free; reports nothing.
+  // Returns what a free would find wrong with it, as far as the line sees that at the free. Reports nothing.
   static Fault check(const void* at) { return J::look(classify<Line>(at), at).fault; }
-  // Whether it has a run, and is no sample of a class in one.
+  // Returns true if it has a run, and is no sample of a class in one.
   static bool is_run(const void* block) {
     return classify<Line>(block).kind == Kind::kRun && H::bin_of(block) == kHugeBin;
   }
 
-  // What would be usable in a block of that size and alignment, a power of two; 0: there is no such block.
+  // Returns what would be usable in a block of that size and alignment, a power of two; 0: there is no such
+  // block.
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
     if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
     if constexpr (M::kExactSizes) return size;
@@ -80,7 +80,7 @@ struct Questions {
     }
     return false;
   }
-  // Of what begins there.
+  // Returns the bytes of what begins there.
   static std::size_t bytes_of(const Block<Line>& found, const void* block) {
     switch (found.kind) {
       case Kind::kNothing: return 0;

@@ -181,11 +181,11 @@ struct Sampled {
   using S = State<Line>;
   using H = Huge<Line>;
   using Thread = typename S::Thread;
-  // What takes the lock of samples tells fork hooks so, as who takes any.
+  // A function that takes the lock of samples announces it to fork hooks.
   using Telling = typename Faults<Line>::Telling;
 
-  // Whether a new run is one. What realloc makes of a huge block is another allocation: the heap ends what
-  // the old one was as a sample.
+  // Returns true if a new run is a sample. A huge block that realloc resized is another allocation: the heap
+  // ends the old sample.
   static bool is_next(Thread& t, const void* run) {
     return HZ_UNLIKELY(HeapProfile::is_on()) && Quotas<Line>::counts(t) &&
            Sampling::next(*t.countdown, kHugeBin, H::run_bytes(run), S::is_own_work()) != Sample::kNone;
@@ -198,7 +198,7 @@ struct Sampled {
     HeapProfile::add(block, bin, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin), caller,
                      S::tls().walking);
   }
-  // The class of what lies in a run, which is about to be freed.
+  // Returns the class of what lies in a run that is about to be freed.
   static Bin ended(const void* block) {
     if (HZ_LIKELY(!HeapProfile::is_on())) return kHugeBin;
     const Telling telling;

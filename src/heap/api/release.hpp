@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A free: into this thread's bin, or else by the slow path, which says what the block is, whose, and whether
-// it may be freed at all. Called by heap.hpp, whose doors are the slow paths; a free that the bin takes costs
-// what the guard costs, any other one a lock, or a place in an outbox.
+// A free: into this thread's bin, or else by the slow path, which finds the block's kind, its owner, and
+// whether it may be freed at all. Called by heap.hpp, whose doors are the slow paths; a free that the bin
+// takes costs what the guard costs, any other one a lock, or a place in an outbox.
 #pragma once
 
 #include "heap/api/counts.hpp"
@@ -30,12 +30,12 @@ struct Release {
 
   // --- into a bin, without a lock
 
-  // A slot of this thread's, if it is one.
+  // Frees a slot of this thread's, if it is one.
   HZ_INLINE static void own(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(!Guard::may_free(t.guard, block, bin))) return Heap<Line>::free_slow(block);
     take_in(t, bin, block);
   }
-  // A slot that may be freed.
+  // Takes in a slot that may be freed.
   HZ_INLINE static void take_in(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(M::is_beyond_hand(bin))) return Heap<Line>::take_in_much(t, bin, block);
     Guard::on_free(t.guard, block, bin);
@@ -50,7 +50,7 @@ struct Release {
     }
     Front::put(t.front, bin, block);
   }
-  // A slot that is free already, and finds its bin full.
+  // Takes in a slot that is free already, and whose bin is full.
   HZ_INLINE static void turned_away(Thread& t, Bin bin, void* block) {
     Front::turn_away(t.front, bin);
     Entered here;
@@ -60,9 +60,9 @@ struct Release {
 
   // --- another owner's
 
-  // Not this thread's, or nobody's: most often a remote free, which needs no lock.
+  // Frees a slot that is not this thread's: most often a remote free, which needs no lock.
   HZ_INLINE static void elsewhere(void* block) {
-    // With one owner nobody is a stranger: this thread's state was hidden a moment ago
+    // With one owner no free is remote: this thread's state was hidden a moment ago
     // (heap/process/revoke.hpp), and may be back.
     if constexpr (Exchange::kOwners == 1) return Heap<Line>::free_slow(block);
     const Tag tag = Route::find(S::global.route, address(block));
@@ -89,12 +89,13 @@ struct Release {
         if (J::plausible(found, block)) here(block, found);
     }
   }
-  // A run of a first-class heap's, which has looked at it.
+  // Frees a run of a first-class heap, which has looked at it.
   static void run(void* block) { here(block, classify<Line>(block)); }
 
   // --- by size
 
-  // Another's slot, or a size beyond the table, or shrunk in place, or a size that cannot be true.
+  // Frees by size what the hot path leaves: another owner's slot, a size beyond the table, a block shrunk in
+  // place, or a wrong size.
   HZ_INLINE static void judged(void* block, std::size_t size, std::size_t alignment, bool shrunk) {
     if (alignment == 0) alignment = 1;  // as aligned_alloc takes it
     const Block<Line> found = classify<Line>(block);
@@ -106,14 +107,13 @@ struct Release {
  private:
   // --- another owner's
 
-  // A stranger's slot that is all of its span needs no way back: span and slot are this thread's from here
-  // on.
+  // A remote slot that is all of its span needs no way back: span and slot are this thread's from here on.
   static void whole(Thread& t, Bin bin, void* block) {
     if (HZ_UNLIKELY(Guard::claim(t.guard, block, bin) == nullptr)) return Heap<Line>::free_slow(block);
     TransferCache<Line>::own(t, bin, block);
     take_in(t, bin, block);
   }
-  // This thread has sent so much that it looks after what waits for one whom it sent to.
+  // This thread has sent so many slots that it collects some that wait for their owner.
   HZ_SLOW static void help(unsigned owner) {
     Entered here;
     Exchange::helped(here.thread().exchange);
@@ -128,12 +128,12 @@ struct Release {
         !Exchange::is_latest(t.exchange, block))
       claimed = Guard::claim(t.guard, block, bin);
     if (HZ_LIKELY(claimed != nullptr)) defer(t, owner, bin, claimed);
-    // Release: whoever finds the flag down finds the outbox as we left it.
+    // Release: a thread that finds the flag down finds the outbox as we left it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.deferring.set_last(false);
     return claimed != nullptr;
   }
-  // Whether its owner can have it from now on.
+  // Returns true if its owner can have it from now on.
   HZ_INLINE static bool defer(Thread& t, unsigned owner, Bin bin, void* claimed) {
     const std::size_t sent = Exchange::defer(t.exchange, owner, bin, claimed);
     if (sent == 0) return false;
@@ -204,8 +204,8 @@ struct Release {
 
   // --- by size
 
-  // Whether a block of that size and alignment may lie there; true of what is no block, which is reported at
-  // the free.
+  // Returns true if a block of that size and alignment may lie there, and for what is no block, which the
+  // free reports.
   static bool fits(const Block<Line>& found, const void* block, std::size_t size, std::size_t alignment,
                    bool shrunk) {
     switch (found.kind) {

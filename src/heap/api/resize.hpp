@@ -69,8 +69,8 @@ struct Resize {
     return block;
   }
 
-  // The block where it lies, with room for `size` bytes if it can have that there: what it has then. Only a
-  // huge block can have more or less than it has. 0 after a report if it is no block.
+  // Resizes the block where it lies, if it can have `size` bytes there. Returns the bytes that it has then; 0
+  // after a report if it is no block. Only a huge block can change.
   HZ_INLINE static std::size_t in_place(void* block, std::size_t size, const void* caller) {
     const std::size_t old_size = Heap<Line>::usable_size(block);
     if constexpr (M::kExactSizes)
@@ -89,7 +89,7 @@ struct Resize {
   struct Resized {
     bool done, is_sample;
   };
-  // Of a run that stays where it is.
+  // Resizes a run where it lies.
   static Resized resize_run(void* block, std::size_t before, std::size_t size) {
     Entered here;
     if (!H::resize_in_place(here.thread(), block, size)) return {};

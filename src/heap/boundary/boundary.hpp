@@ -48,7 +48,7 @@ struct Boundary {
     return slot;
   }
   // The same from one place. `goal`: so many slots the bin should come to have, from further spans, and the
-  // one that is returned; 0: it has enough. A frame of its own: test/stack.
+  // one that is returned; 0: it has enough. Has a separate frame for small stacks: test/stack.
   HZ_SLOW static void* refill(Thread& t, Bin bin, bool& zeroed, bool wants_zeroes, unsigned& goal) {
     Observe::count(t.observe, Event::kRefill, 1);
     if (swap(t, bin)) {
@@ -84,7 +84,7 @@ struct Boundary {
       bundle = Front::space(t.front, bin, want);
       Transfer::steal(t, bin, want, Supply::maps(bin), bundle);
       if (void* slot = stock(t, bin, bundle)) return slot;
-      // What lies in the outbox may be what another thread is about to map.
+      // Another thread may be about to map memory for what lies in the outbox.
       if (Exchange::outbox_due(t.exchange) || reclaimed) deliver(t, true);
       if (!apart || Supply::has_room(bin)) {
         if (void* slot = Supply::take_from_new(t, bin, want, zeroed, reclaimed)) {
@@ -163,18 +163,17 @@ struct Boundary {
     }
     Spans::purge_if_due(t);
   }
-  // A bin of two magazines, of which the one at hand is empty or full and the other one is not, needs nobody
-  // else.
+  // Swaps the two magazines of a bin, if the other one helps where the one at hand is empty or full.
   static bool swap(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) return Front::swap(t.front, bin);
     return false;
   }
-  // Whether what waits in the exchange comes in by whole magazines, and leaves so.
+  // Returns true if slots come from the exchange, and go there, by whole magazines.
   static bool exchanges(const Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) return Front::exchanges(t.front, bin);
     return false;
   }
-  // Whether one did.
+  // Returns true if one came.
   static bool take_magazine(Thread& t, Bin bin) {
     if constexpr (FrontOfMagazines<Front>) {
       auto* full = Transfer::take_magazine(t, bin);

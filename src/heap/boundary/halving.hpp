@@ -75,7 +75,7 @@ struct Halving {
   HZ_SLOW static void sweep(Thread& t) {
     discard(S::held().in_spans, [&](std::size_t) { return Discard<Line>::go_on(t, os::milliseconds()); });
   }
-  // What the user lets stay, stays.
+  // Discards no page that the user lets stay.
   static void discard(std::size_t in_spans, auto pages) {
     const std::size_t paid = Retain::paid_for(S::global.retain);
     if (paid == 0 || Retain::unneeded(S::global.retain, in_spans, true).dirty == 0) return;

@@ -84,7 +84,7 @@ struct SpanSupply {
            Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
   }
 
-  // The source would not refuse a span of the class for a limit: whoever is refused has to reclaim.
+  // Returns true if no limit refuses a span of the class. A caller that is refused has to reclaim.
   static bool has_room(Bin bin) {
     return Source::has_room(S::global.source, std::size_t{bin_granules(bin)} << kGranuleShift);
   }
@@ -101,7 +101,7 @@ struct SpanSupply {
     return forks * Pool::kMostOwners + (Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners);
   }
 
-  // Of one span: those that were free are in the bundle, those that were carved are not.
+  // Hands out the slots of one span: those that were free are in the bundle, those that were carved are not.
   static void* hand_out(Thread& t, Bin bin, const Taken& taken, Bundle bundle, bool& zeroed) {
     Carved carved = receive(t, bin, taken, bundle, 1);
     if (!taken.fresh) return popped(t, bin);

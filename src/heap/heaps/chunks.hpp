@@ -58,8 +58,8 @@ struct HeapChunks {
     if (Guard::kMarks && !zeroed && block != nullptr) Guard::on_alloc(block, kHeapBin);
     return block;
   }
-  // To the process, as a huge block. One that moved, and whose old place the system did not take, has no tag
-  // there: nobody gets that.
+  // Returns a run to the process, as a huge block. A run that moved, and whose old place the system did not
+  // take, has no tag there, and stays out of use.
   static void release(std::uintptr_t run) {
     const Kind kind = classify<Line>(pointer(run)).kind;
     if (HZ_UNLIKELY(kind == Kind::kNothing)) return;
@@ -87,7 +87,7 @@ struct HeapChunks {
     Source::hold(S::global.source, address(chunk), number | W::kOfChunk, 0);
     return true;
   }
-  // Of two chunks that with more room stays open.
+  // Cuts a block from a new chunk. The chunk with more room stays open.
   HZ_INLINE static void* cut_from_new(HeapRow& row, std::uint32_t number, Bin bin, std::size_t alignment,
                                       bool& zeroed, Grown& grown) {
     void* const granule = run_of(kGranule, 1, zeroed, grown);

@@ -12,7 +12,7 @@
 
 namespace hz {
 
-// What is wrong with an address, and of which class it is.
+// What is wrong with an address, and its class.
 struct Finding {
   Fault fault;
   Bin bin;  // of the slot that the address lies in; 0 if there is none
@@ -26,7 +26,7 @@ struct HeapWays {
 
   static HeapTable& table() { return S::shelves.heaps; }
   static bool is_chunk(const void* at) { return classify<Line>(at).kind == Kind::kInHeap; }
-  // Whose a live block is; 0: the process's.
+  // Returns the heap of a live block; 0: the process's.
   static std::uint32_t holder_of(const void* block) {
     const Kind kind = classify<Line>(block).kind;
     if (kind == Kind::kInHeap) return HeapChunk::around(block)->holder.peek();
@@ -46,7 +46,7 @@ struct HeapWays {
   // own size: it stays that of one class.
   static Bin bin_of(std::size_t size) { return classes.of((size == 0 ? 0 : size - 1) / kMinAlign); }
 
-  // In a heap, with nobody else. A thread that forks is in all of them.
+  // Holds a heap alone. A thread that forks holds all of them.
   class Inside {
    public:
     explicit Inside(HeapRow& row) : row_(row), how_(enter(row)) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies at an address: the one answer for all slow paths, which switch over its kinds. (The hot paths
-// compare tags.) Called with any address; costs the route's look-up, and where that finds nothing the range
-// of guarded samples.
+// Says what lies at an address: the one answer for all slow paths, which switch over its kinds. (The hot
+// paths compare tags.) Called with any address; costs the route's look-up, and where that finds nothing the
+// range of guarded samples.
 #pragma once
 
 #include "heap/state/state.hpp"
@@ -27,7 +27,7 @@ struct Block {
   Kind kind;
 };
 
-// Of a tag that is not 0.
+// Returns the kind that a bin stands for. Requires: a tag that is not 0.
 HZ_INLINE constexpr Kind kind_of_bin(Bin bin) {
   return bin <= kLastBin ? Kind::kSlot : bin == kHugeBin ? Kind::kRun : Kind::kInHeap;
 }

@@ -82,7 +82,7 @@ concept MitigationContract = requires(void* slot, const void* block, Bin bin, st
   { M::look_at_exit() } -> std::same_as<void>;
 };
 
-// Of a line, or of one that is derived from it: it has the state of that one.
+// The mitigation of a line. A line that is derived from another one has its own, because their states differ.
 template <class Line>
 using MitigationOf = typename Line::template Mitigation<Line>;
 
