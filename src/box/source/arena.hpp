@@ -69,8 +69,7 @@ struct Arena {
   }
   static Run acquire(Global& g, std::size_t granules, std::size_t alignment, Demand demand = {}) {
     Run run = acquire_whole(g, granules, alignment, demand);
-    const std::uintptr_t end = run.at + (granules << kGranuleShift);
-    if (HZ_UNLIKELY(run.purged != 0) && !os::purge(pointer(end - run.purged), run.purged)) run.purged = 0;
+    if (HZ_UNLIKELY(run.purged != 0) && g.plan.reserved()) purge_tail(run, granules);
     return run;
   }
   static void release(Global& g, std::uintptr_t start, bool fresh) {
@@ -248,7 +247,12 @@ struct Arena {
         const bool zeroed = row == 0 || g.book.use(row, granules) == 0;
         if (row == 0) row = grow(g, granules, alignment);
         if (row != 0 && granules != least) g.book.set_room_aside(row, least, zeroed);
-        if (row != 0) return {g.plan.at(row), zeroed, g.book.cut_tail(row, demand.used, backed)};
+        if (row != 0) {
+          Run run = {g.plan.at(row), zeroed, g.book.cut_tail(row, demand.used, backed)};
+          // Under the lock, where another thread may unmap the tail, and the system map something else there.
+          if (HZ_UNLIKELY(run.purged != 0) && !g.plan.reserved()) purge_tail(run, least);
+          return run;
+        }
       } else if (row != 0) {
         g.book.runs.leave(row);
       }
@@ -261,6 +265,10 @@ struct Arena {
     }
   }
 
+  static void purge_tail(Run& run, std::size_t granules) {
+    const std::uintptr_t end = run.at + (granules << kGranuleShift);
+    if (!os::purge(pointer(end - run.purged), run.purged)) run.purged = 0;
+  }
   // Makes the system's limits spare some granules. The rows of free runs, which know their holes, stay then.
   HZ_COLD static bool cut_holes(Global& g, std::size_t granules) {
     g.book.side_tables.keep_rows();
