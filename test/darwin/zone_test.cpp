@@ -76,7 +76,7 @@ size_t places_of() {
   if constexpr (requires { typename Line::Route; })
     return os::PerThread<typename hz::State<Line>::Local>::in_use();
   else
-    return os::PerThread<hz::one_lock::Regions::Thread>::in_use();
+    return os::PerThread<hz::one_lock::HeapLock::Thread>::in_use();
 }
 size_t places() { return places_of<hz::ThisLine>(); }
 
