@@ -453,7 +453,7 @@ WRONG = (
         Wrong("routes", FLAT, "if (HZ_UNLIKELY(piece >= g.pieces", "if (HZ_UNLIKELY(piece > g.pieces"),
         Wrong("tags", FLAT, "return (Tag{owner} + 1) <<", "return Tag{owner} <<"),
         Wrong("malloc", HEAP, "= size - 1;  // of size 0", "= size - 2;  // of size 0"),
-        Wrong("calloc", HEAP, "? cleared(slot, bytes) :", "? cleared(slot, size) :"),
+        Wrong("calloc", HEAP, "? M::cleared(slot, bytes)", "? M::cleared(slot, size)"),
         Wrong(
             "huge",
             HUGE,
