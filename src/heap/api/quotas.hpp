@@ -99,8 +99,8 @@ struct Quotas {
   static constexpr unsigned kFew = 16;  // what needs no magazine
 
   static bool has_mappings() {
-    constexpr std::size_t kMost = MitigationOf<Line>::kMostSamples;
-    return kMost == SIZE_MAX || HeapProfile::samples() < kMost;
+    using M = MitigationOf<Line>;
+    return M::kMostSamples == SIZE_MAX || HeapProfile::samples() < M::kMostSamples;
   }
 
   // Who looks from outside reads as many bytes of a quota as of a state.
