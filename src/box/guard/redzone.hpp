@@ -92,8 +92,9 @@ class Redzone {
   static unsigned char& byte(std::uintptr_t at) { return *static_cast<unsigned char*>(pointer(at)); }
 
   HZ_INLINE static bool is_in_one_lane(std::uintptr_t begin, std::uintptr_t end, std::size_t room) {
-    constexpr std::size_t kMost = 128 - sizeof(Word);
-    return HZ_LIKELY(room - sizeof(Lane) <= kMost - sizeof(Lane)) && HZ_LIKELY(end - begin <= sizeof(Lane));
+    constexpr std::size_t kMostRoom = 128 - sizeof(Word);
+    return HZ_LIKELY(room - sizeof(Lane) <= kMostRoom - sizeof(Lane)) &&
+           HZ_LIKELY(end - begin <= sizeof(Lane));
   }
   // Returns what stands in a redzone from there on.
   HZ_INLINE static std::uint64_t pattern_at(std::uintptr_t at) {
