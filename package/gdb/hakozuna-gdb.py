@@ -400,7 +400,7 @@ def bins_in(front: View) -> MagazineBins | LinkedBins:
 
 
 class Bins:
-    """Of a thread: its front, and, while a heap profile is kept, what its malloc takes from (src/heap/api/quotas.hpp)."""
+    """Of a thread: its front, and, while a heap profile is kept, the bins of its malloc (src/heap/api/quotas.hpp)."""
 
     def __init__(self, state: View) -> None:
         self.fronts = [bins_in(state["quota"].pointee()["front"])] if state["quota"] else []
@@ -1116,7 +1116,9 @@ class OneLockHeap:
                         yield (high << LEAF_BITS | low) << REGION_SHIFT
 
     def at_work(self) -> str:
-        return "a thread is at work in the heap" if self.word("HeapLock::lock") or self.word("HeapLock::at_work") else ""
+        return (
+            "a thread is at work in the heap" if self.word("HeapLock::lock") or self.word("HeapLock::at_work") else ""
+        )
 
     # figures
 
@@ -1130,7 +1132,8 @@ class OneLockHeap:
             "bytes_dirty": int(self.word("Account::dirty_bytes")),
             "bytes_purged": int(self.word("Account::purged_bytes")),
             "bytes_peak": int(self.counts["peak"]),
-            "bytes_metadata": int(self.word("Account::regions")) * TOUCHED_NOTES + int(self.word("Account::huge_blocks")) * PAGE,
+            "bytes_metadata": int(self.word("Account::regions")) * TOUCHED_NOTES
+            + int(self.word("Account::huge_blocks")) * PAGE,
             "threads": 0,
         }
 

@@ -320,8 +320,9 @@ class Trouble(unittest.TestCase):
         of = part_of(SCRIPT, f'    "{LINE}": "(.*)"')
         looked = (
             f'python g = gdb.lookup_global_symbol("hz::State<hz::{of}>::global").value();'
-            ' print(int(g["source"]["book"]["runs"]["rows"]), int(g["source"]["plan"]["base_"]), int(g["threads"].address),'
-            ' int(g["threads"]["lock"].address), int(g["threads"]["next"].address), int(g["threads"]))'
+            ' print(int(g["source"]["book"]["runs"]["rows"]), int(g["source"]["plan"]["base_"]),'
+            ' int(g["threads"].address), int(g["threads"]["lock"].address), int(g["threads"]["next"].address),'
+            ' int(g["threads"]))'
         )
         with tempfile.TemporaryDirectory() as scratch, still(BUILD / f"libhakozuna-{LINE}.so") as process:
             core = Path(scratch) / "core"
