@@ -222,15 +222,24 @@ void nap() {
   call::futex(&kNobodyWakes, FUTEX_WAIT_PRIVATE, 0, &kMillisecond);
 }
 
-// Returns true if the child ended by itself, or by a fault of its own.
-bool has_ended(long child) {
+// Returns true if the child ended by itself, or by a fault of its own. `status` stays 0 if another thread of
+// the program has waited for it.
+bool has_ended(long child, int& status) {
   for (unsigned i = 0; i < kPatience; ++i) {
-    if (call::wait4(child, WNOHANG) != 0) return true;  // also if another thread of the program has seen it
+    if (call::wait4(child, &status, WNOHANG) != 0) return true;
     nap();
   }
   call::kill(child, SIGKILL);
-  call::wait4(child, 0);
+  call::wait4(child, &status, 0);
   return false;
+}
+
+[[noreturn]] void tell_in_copy(const char* what) {
+  is_copy = true;
+  const long at = call::mmap(nullptr, sizeof(Room), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (at > 0) room = static_cast<Room*>(pointer(static_cast<std::uintptr_t>(at))), tell_frames(what);
+  call::exit_group(0);
+  __builtin_unreachable();
 }
 
 }  // namespace
@@ -257,14 +266,17 @@ HZ_COLD void Report::tell_calls(const char* what) {
   if (told_by != process_id()) told_by = process_id(), told = 0;
   if (told == kMostStacks) return;
   ++told;
-  const long copy = call::fork();
-  if (copy == 0) {
-    is_copy = true;
-    const long at = call::mmap(nullptr, sizeof(Room), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-    if (at > 0) room = static_cast<Room*>(pointer(static_cast<std::uintptr_t>(at))), tell_frames(what);
-    call::exit_group(0);
+  // Another thread may have been about to change the heap when the copy was made, so that the walk ends by a
+  // fault. It is hardly there a moment later.
+  constexpr unsigned kCopies = 4;
+  int status = 0;
+  for (unsigned i = 0; i < kCopies && (i == 0 || status != 0); ++i) {
+    const long copy = call::fork();
+    if (copy == 0) tell_in_copy(what);
+    if (copy < 0) return;
+    status = 0;
+    if (!has_ended(copy, status)) return void(told = kMostStacks);  // nor would the next ones
   }
-  if (copy > 0 && !has_ended(copy)) told = kMostStacks;  // nor would the next ones
 }
 
 }  // namespace hz::os

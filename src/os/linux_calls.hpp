@@ -125,7 +125,9 @@ inline long fork() {
   const long child = make(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
   return child == -EINVAL ? make(SYS_clone, SIGCHLD, 0, 0, 0, 0) : child;
 }
-inline long wait4(long child, int how) { return make(SYS_wait4, child, 0, how | __WALL, 0); }
+inline long wait4(long child, int* status, int how) {
+  return make(SYS_wait4, child, status, how | __WALL, 0);
+}
 inline long kill(long process, int signal) { return make(SYS_kill, process, signal); }
 [[noreturn]] inline void exit_group(int code) {
   for (;;) make(SYS_exit_group, code);
