@@ -133,7 +133,7 @@ class FileSymbols {
 };
 
 struct Place {
-  const char* path = nullptr;   // of the file
+  const char* path = "";        // of the file; empty: it is not known
   const char* image = nullptr;  // its first byte; null: there is no file
   const char* name = nullptr;   // of the function; null: it is not known
   std::size_t behind = 0;       // the function's beginning
