@@ -15,7 +15,6 @@ namespace hz {
 
 template <class Line>
 struct Seals {
-  using S = State<Line>;
   using Guard = typename Line::Guard;
   using Fence = Fences<Line>;
 

@@ -32,7 +32,6 @@ namespace hz {
 template <class Line>
 struct Quotas {
   using S = State<Line>;
-  using B = Boundary<Line>;
   using H = Huge<Line>;
   using Thread = typename S::Thread;
   using Front = typename Line::Front;

@@ -25,14 +25,10 @@ struct Boundary {
   using C = Capacities<Line>;
   using Supply = SpanSupply<Line>;
   using Thread = typename S::Thread;
-  using Route = typename Line::Route;
   using Front = typename Line::Front;
   using Bundle = typename Front::Bundle;
   using Exchange = typename Line::Exchange;
   using Pool = typename Line::Pool;
-  using Source = typename Line::Source;
-  using Retain = typename Line::Retain;
-  using Guard = typename Line::Guard;
   using Policy = typename Line::Policy;
   using Observe = typename Line::Observe;
 

@@ -32,7 +32,6 @@ struct Heaps {
   using Around = typename W::Around;
   using Inside = typename W::Inside;
   using Grown = typename C::Grown;
-  using Route = typename Line::Route;
   using Source = typename Line::Source;
   using Guard = typename Line::Guard;
   using Telling = typename Faults<Line>::Telling;

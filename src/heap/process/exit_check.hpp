@@ -18,7 +18,6 @@ template <class Line>
 struct ExitCheck {
   using S = State<Line>;
   using Thread = typename S::Thread;
-  using Front = typename Line::Front;
 
   static void run() {
     if constexpr (!Line::Guard::kProves) {
@@ -44,7 +43,7 @@ struct ExitCheck {
     for (unsigned i = 0; i < kPatience && !emptied(t); ++i) os::give_way();
   }
 
-  // Who is at the boundary keeps what it has.
+  // A thread that is at the boundary keeps what it has.
   static bool took_from_others() {
     const typename S::TryHold list(S::global.threads_lock);
     if (!list.held) return false;
