@@ -148,15 +148,19 @@ HZ_SLOW long open_through_links(const char* path, int flags) {
   }
 }
 
-// Opens a file that the user named, which is none that waits: no folder, no block device. -1: it cannot be
-// had.
+// Returns true for a file that neither waits nor is a folder or a block device. It stands alone, so that its
+// room on the stack is not there while a path is followed.
+HZ_SLOW bool is_readily_used(long file) {
+  struct stat found;
+  return call::fstat(file, &found) == 0 &&
+         (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode) || S_ISFIFO(found.st_mode));
+}
+
+// Opens a file that the user named. Errors: -1 if it cannot be opened or is not readily used.
 long open_named(const char* path, int flags) {
   const long file = open_through_links(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  struct stat found;
   if (file < 0) return -1;
-  if (call::fstat(file, &found) == 0 &&
-      (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode) || S_ISFIFO(found.st_mode)))
-    return file;
+  if (is_readily_used(file)) return file;
   call::close(file);
   return -1;
 }

@@ -27,6 +27,7 @@ struct Allocation {
   using Source = typename Line::Source;
   using Policy = typename Line::Policy;
   using Entered = typename Threads<Line>::Entered;
+  using Unborn = typename Entered::Unborn;
 
   // --- from a bin, without a lock
 
@@ -72,10 +73,10 @@ struct Allocation {
     bool zeroed = false;
     return allocate(bin, size, alignment, zeroed, caller);
   }
-  // Returns a huge block, with no way to a class's slots: the caller is deep in the stack already. The caller
-  // also holds a lock, and adds a sample of the heap profile when it holds none.
+  // Returns a huge block, with no way to a class's slots or to a thread's birth: the caller is deep in the
+  // stack already. The caller also holds a lock, and adds a sample of the heap profile when it holds none.
   static void* huge(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample) {
-    return twice(size, [&] { return huge_here(size, alignment, zeroed, sample); });
+    return twice(size, [&] { return huge_here(size, alignment, zeroed, sample, Unborn()); });
   }
 
   HZ_COLD static void* no_memory() {
@@ -137,8 +138,10 @@ struct Allocation {
     if (!S::tls().forking) Heap<Line>::trim(0);
   }
 
-  HZ_SLOW static void* huge_here(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample) {
-    Entered here;
+  template <class... Way>
+  HZ_SLOW static void* huge_here(std::size_t size, std::size_t alignment, bool& zeroed, Sample* sample,
+                                 Way... way) {
+    Entered here(way...);
     Thread& t = here.thread();
     if (!Start<Line>::is_open()) return nullptr;
     void* block = H::allocate(t, size, alignment, zeroed);

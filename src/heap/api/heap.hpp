@@ -191,7 +191,7 @@ struct Heap {
     Threads<Line>::collect_leftovers();
     const std::size_t before = Source::held_bytes(S::global.source);
     Revocation<Line>::revoke_others();
-    Entered here;
+    Entered here(typename Entered::Unborn{});
     const std::size_t purged = Reclaim<Line>::reclaim(here.thread(), pad) + Discard<Line>::all(here.thread());
     return purged != 0 || Source::held_bytes(S::global.source) < before;
   }

@@ -154,7 +154,7 @@ struct Release {
   HZ_COLD static GuardedPool::Finding released(void* block) {
     GuardedPool::Stack by;
     by.walk(nullptr, S::tls().walking);  // without a lock
-    const Entered here;
+    const Entered here(typename Entered::Unborn{});
     return GuardedPool::release(block, by);
   }
   HZ_COLD static void count_guarded(const void* block, Bin bin) {

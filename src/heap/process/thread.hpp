@@ -27,15 +27,24 @@ struct Threads {
   // This thread's state, born on first use, locked: for the duration of one crossing.
   class Entered {
    public:
-    Entered() : thread_(here()), crossing_(thread_) {
-      if (HZ_UNLIKELY(thread_.revoked.peek())) reattach(thread_);
-    }
+    Entered() : thread_(here()), crossing_(thread_) { reattach_if_revoked(); }
+    // Enters the shared state in a thread without a state. Cost: no birth, which calls the C library and goes
+    // deep in the stack.
+    struct Unborn {};
+    explicit Entered(Unborn) : thread_(known()), crossing_(thread_) { reattach_if_revoked(); }
     Thread& thread() { return thread_; }
 
    private:
+    static Thread& known() {
+      Forks<Line>::notice_process();
+      return S::tls().heap != nullptr ? *S::tls().heap : S::shared;
+    }
     static Thread& here() {
       Forks<Line>::notice_process();
       return S::tls().heap != nullptr ? *S::tls().heap : born();
+    }
+    void reattach_if_revoked() {
+      if (HZ_UNLIKELY(thread_.revoked.peek())) reattach(thread_);
     }
 
     typename Faults<Line>::Telling telling_;
