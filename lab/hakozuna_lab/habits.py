@@ -21,6 +21,9 @@ HABITS = {
     "look": re.compile(r"\blooks? (?:at|for|into|whether)\b", re.IGNORECASE),
 }
 
+SYNOPSIS = re.compile(r"^(?:usage:|      ) hz .*?(?:  +|$)", re.MULTILINE)
+ROW = re.compile(r"^ {2,4}(?=\S)(?:\S.*?  +)?", re.MULTILINE)
+
 
 def in_folders(*folders: str) -> list[Path]:
     return sorted(file for folder in folders for file in (ROOT / folder).glob("*.md"))
@@ -52,10 +55,12 @@ def prose(text: str) -> str:
 
 
 def help_of(file: Path) -> str:
-    """What it says to users: its strings; of a shell script, its texts between EOF lines."""
+    """What it says to users: its strings; of a shell script, its texts between EOF lines, without synopses and names of
+    options. Each row of options is a paragraph."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == "":
-        return "\n\n".join(re.findall(r"<<EOF\n(.*?)\nEOF\n", text, re.DOTALL))
+        shown = "\n\n".join(re.findall(r"<<EOF\n(.*?)\nEOF\n", text, re.DOTALL))
+        return ROW.sub("\n", SYNOPSIS.sub("\n", shown))
     return "\n\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', text))
 
 
