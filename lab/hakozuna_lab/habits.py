@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts habits of writing that make readers stumble: in README, in doc/ and in the help of knobs and commands; and by
-themselves in the records, which are decisions and results. python -m hakozuna_lab.habits prints the pages that have the
-most. test/lab/habits_test.py holds the counts, which may fall. Tables and code are left out of pages."""
+"""Counts habits of writing that make readers stumble: in README, in doc/, in man pages and in the help of knobs and
+commands; and by themselves in the records, which are decisions and results. python -m hakozuna_lab.habits prints the
+pages that have the most. test/lab/habits_test.py holds the counts, which may fall. Tables and code are left out."""
 
 import re
 from collections import Counter
@@ -23,6 +23,9 @@ HABITS = {
 
 SYNOPSIS = re.compile(r"^(?:usage:|      ) hz .*?(?:  +|$)", re.MULTILINE)
 ROW = re.compile(r"^ {2,4}(?=\S)(?:\S.*?  +)?", re.MULTILINE)
+LISTS = re.compile(r"^\.Sh (?:NAME|SYNOPSIS)\n.*?(?=^\.Sh )|^\.\\\".*?$", re.MULTILINE | re.DOTALL)
+BREAK = re.compile(r"^\.(?:Sh|Ss|Pp|It|Bl|El|Bd|Ed|Dl|Dd|Dt|Os)\b.*$", re.MULTILINE)
+MACRO = re.compile(r"^\.[A-Z][a-z] ?", re.MULTILINE)
 
 
 def in_folders(*folders: str) -> list[Path]:
@@ -40,6 +43,8 @@ def pages() -> Iterator[tuple[str, str]]:
     files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
     for file in files + in_folders("doc", "doc/guides", "doc/line", "doc/box"):
         yield str(file.relative_to(ROOT)), prose(file.read_text(encoding="utf-8"))
+    for file in sorted((ROOT / "doc/man").iterdir()):
+        yield str(file.relative_to(ROOT)), manual(file.read_text(encoding="utf-8"))
     for name in (
         "src/heap/settings/options.cpp",
         "hz",
@@ -52,6 +57,11 @@ def pages() -> Iterator[tuple[str, str]]:
 def prose(text: str) -> str:
     text = re.sub(r"```.*?```|<!--.*?-->", "", text, flags=re.DOTALL)
     return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
+
+
+def manual(text: str) -> str:
+    """The prose of a page in mdoc, without its lists of names; a tag, an example and a title are breaks."""
+    return MACRO.sub("", BREAK.sub("\n", LISTS.sub("", text)))
 
 
 def help_of(file: Path) -> str:

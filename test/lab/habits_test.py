@@ -55,8 +55,16 @@ def test_rows_of_help_are_sentences_of_their_own(tmp_path: Path) -> None:
     assert habits.habits_in(found)["long"] == 1
 
 
+def test_prose_of_man_pages() -> None:
+    page = (
+        '.\\" Who reads it.\n.Sh NAME\n.Nm hz_a ,\n.Nd Who has names\n.Sh DESCRIPTION\n.Fn hz_a\ntells it.\n'
+        ".It Ev HZ_A\nWhat is left.\n.Dl Who runs it\n"
+    )
+    assert +habits.habits_in(habits.manual(page)) == {"told": 1, "no noun": 1}
+
+
 def test_pages_and_help_are_counted() -> None:
     names = [name for name, text in habits.pages() if text]
     assert {"README.md", "doc/protocols.md", "doc/line/hz7.md", "hz", "src/heap/settings/options.cpp"} <= set(names)
-    assert {"doc/guides/redis.md"} <= set(names)
+    assert {"doc/guides/redis.md", "doc/man/hz.1", "doc/man/hakozuna.3"} <= set(names)
     assert {"doc/decisions/README.md", "doc/results/README.md"} <= {name for name, text in habits.records() if text}
