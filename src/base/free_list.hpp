@@ -52,8 +52,8 @@ struct Chain {
   }
 };
 
-// A chain in a shared list, where its first slot has room to tell its end and its length (48 bytes and more):
-// whoever takes it need not walk it, which would be a cache miss a slot, one after the other.
+// A chain in a shared list, whose first slot has room for the chain's end and length (48 bytes and more). The
+// thread that takes it need not walk it, which would be a cache miss a slot, one after the other.
 struct Batch {
   FreeSlot slot;
   FreeSlot* last;
@@ -62,10 +62,9 @@ struct Batch {
 };
 inline constexpr std::size_t kBatchBytes = sizeof(Batch);
 
-// Any number of threads push chains and take them. Whoever takes gets the whole list with one exchange, so
-// there is no ABA problem; what was not wanted is given back, which is one compare-and-swap unless others
-// pushed meanwhile. `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch
-// of its own.
+// Any number of threads push chains and take them. A thread takes the whole list with one exchange, so there
+// is no ABA problem. It pushes the rest back, with one compare-and-swap unless others pushed meanwhile.
+// `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch of its own.
 class SharedList {
  public:
   HZ_INLINE bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
@@ -86,7 +85,7 @@ class SharedList {
       } else {
         chain.last->next = head;
       }
-      // Release: the chain is visible to whoever takes it.
+      // Release: the chain is visible to the thread that takes it.
     } while (!head_.compare_exchange_weak(head, chain.first, std::memory_order_release,
                                           std::memory_order_relaxed));
   }

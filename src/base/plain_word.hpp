@@ -27,7 +27,7 @@ class OwnerWord {
     }
   }
   HZ_INLINE void set(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
-  // Release: what was written before is visible to who sees this.
+  // Release: earlier writes are visible to a thread that reads this value.
   HZ_INLINE void set_last(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
   // Owner only: peek() and set(), as operands of other instructions.
   HZ_INLINE T get() const {
@@ -53,9 +53,9 @@ class OwnerWord {
     }
   }
 
-  // Any thread that has stopped the owner from writing, but for one store that may be on its way: what was
-  // there, or what is there after that store. Acquire and release: what the value leads to is seen, whoever
-  // wrote it.
+  // For any thread that has stopped the owner from writing, but for one store that may be on its way. Returns
+  // the value before or after that store. Acquire and release: the memory that the value leads to is visible,
+  // whichever thread wrote it.
   T take(T value) { return __atomic_exchange_n(&value_, value, __ATOMIC_ACQ_REL); }
 
   // Any thread; some recent value.

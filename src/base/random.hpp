@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small generator of numbers, five instructions each. Whoever sees some of them can find the rest: it draws
-// samples, and the order of one batch of slots, each batch from a seed of its own (os::random_word()).
+// A small generator of numbers, five instructions each. A reader of some of them can compute the rest. It
+// draws samples, and the order of one batch of slots, with a new seed for each batch (os::random_word()).
 // (Source of the idea: Wang Yi, wyhash: the two halves of a product, folded.)
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Size classes: steps of 16 bytes to 128, then eight per doubling to 16 KiB and four to 4 MiB. Waste inside a
-// block is at most 1/9 of it, above 16 KiB 1/5, most of which is pages that nobody touches. Bin 0 means
-// "nothing", so that a zero tag is never a class. Used by every box; the hot lookup is one load from a table
-// of 8 KiB (no branch on the size, which mixes unpredictably; as much of it is in use as sizes are), the scan
-// is for what lies above.
+// block is at most 1/9 of it, above 16 KiB 1/5, most of which is untouched pages. Bin 0 means "nothing", so
+// that a zero tag is never a class. Used by every box; the hot lookup is one load from a table of 8 KiB (no
+// branch on the size, which mixes unpredictably; as much of it is in use as sizes are), the scan is for what
+// lies above.
 //
 //   16-byte slots ... 64 KiB: one granule per span, floor(64 KiB / slot) slots
 //   above 64 KiB ... 4 MiB:   one slot per span of whole granules
@@ -120,7 +120,8 @@ class SizeClasses {
       return false;
     size_[spare].set(static_cast<std::uint32_t>(size));
     reciprocal_[spare].set(reciprocal_of(size));
-    // Release: who finds the class in the table finds its size, for that is read by what was found.
+    // Release: a thread that finds the class in the table finds its size, because it reads the size by the
+    // class.
     std::atomic_thread_fence(std::memory_order_release);
     for (std::size_t n = size / kMinAlign; n != 0 && bin_of_[n - 1].get() == above; --n)
       bin_of_[n - 1].set(static_cast<std::uint8_t>(spare));

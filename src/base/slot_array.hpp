@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Free slots as an array of pointers: what moves between a thread and the shared lists where nothing is
-// written into free slots. Used by the lines with magazines. The array is somebody else's, a bin's own most
-// often, so slots are copied once, from where they lay to where they will lie, and no stack has to hold them.
+// written into free slots. Used by the lines with magazines. The array belongs to the caller, most often to a
+// bin. So slots are copied once, from their old place to their new one, and never to a stack.
 #pragma once
 
 #include "base/bytes.hpp"

@@ -11,7 +11,7 @@
 
 namespace hz {
 
-// Of one line, or of whoever `Of` is.
+// The tables of one line, or of another type `Of`.
 template <class Of>
 struct SlotBytes {
   static constexpr unsigned kDenseShift = 4, kWideShift = 7, kSparseShift = 11;
@@ -31,7 +31,7 @@ struct SlotBytes {
 
  protected:
   HZ_INLINE static std::uint8_t* at(const void* slot, Bin bin) {
-    // Of three places clang would compute all, and choose, unless it is told that it need not.
+    // Without the hint clang computes all three places and chooses among them.
     if (HZ_LIKELY(bin <= kLastDense)) return in(dense, address(slot) >> kDenseShift);
     if (HZ_LIKELY(bin <= kLastWide)) return in(wide, address(slot) >> kWideShift);
     return in(sparse, address(slot) >> kSparseShift);

@@ -5,8 +5,8 @@
 // for each 256 by a call. All of it ends in half a lane, for what lies behind is the guard's; but for
 // are_words(), which heaps ask of pages that may have no memory.
 //
-// No call of the C library's: who is on the hot path would have to save what it holds; and it has nothing
-// that compares with zero.
+// Calls no function of the C library: the hot path would have to save its registers, and no function compares
+// with zero.
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ inline void* aligned_realloc(void* block, std::size_t alignment, std::size_t siz
   return moved;
 }
 
-// Where no block of that size can be had, that size: who asks for it is told then.
+// Returns the size itself if no block of that size can exist; the allocation then fails.
 inline std::size_t good_size(std::size_t size) {
   const std::size_t usable = ThisHeap::good_size(1, size);
   return usable != 0 ? usable : size;

@@ -78,7 +78,7 @@ size_t relieve(malloc_zone_t*, size_t) {
 
 boolean_t may_have(malloc_zone_t*, void* at) { return ThisHeap::check(at) != Fault::kForeign ? 1 : 0; }
 
-// Blocks are found by their address alone: there is no list of them for who looks on from outside.
+// Blocks are found by their address alone: there is no list of them for readers from outside.
 kern_return_t enumerate(task_t, void*, unsigned, vm_address_t, memory_reader_t*, vm_range_recorder_t*) {
   return KERN_FAILURE;
 }
@@ -109,8 +109,8 @@ void lock(malloc_zone_t*) { call(os::hooks.prepare); }
 void unlock(malloc_zone_t*) { call(os::hooks.parent); }
 void unlock_in_child(malloc_zone_t*) { call(os::hooks.child); }
 
-// What is not named is not there: libmalloc asks. (A free by its size would be told what `size` has just
-// said.)
+// libmalloc checks for functions that are not named here. (A free by size would receive the answer of
+// `size`.)
 constinit malloc_introspection_t introspection = [] {
   malloc_introspection_t it = {};
   it.enumerator = &enumerate;

@@ -9,7 +9,7 @@ template struct Heap<ThisLine>;
 template struct Heaps<ThisLine>;
 template struct Library<ThisLine>;
 
-// For who looks from outside (observe/) and for debuggers; nobody in the process reads it.
+// For readers from outside (observe/) and for debuggers; no code of the process reads it.
 extern const Layout description;
 HZ_DESCRIPTION constinit const Layout description = LayoutOf<ThisLine>::make(HZ_VERSION);
 }  // namespace hz

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hz_ctl: knobs while the process runs, and what is to be done now; and what the library does at its load for
-// who asks from outside. In a file of its own, for hz7's sake, whose other functions are to be small. Part of
-// every library.
+// hz_ctl: knobs and actions while the process runs. Also the library's work at its load for clients from
+// outside. In a separate file for hz7, whose other functions should be small. Part of every library.
 #include "export/line.hpp"
 
 using hz::ThisLibrary;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The direct API's first-class heaps. In a file of their own: an archive gives them to those alone who call
-// them. Part of every library.
+// The direct API's first-class heaps. In a separate file, so that an archive links them into programs that
+// call them, and no others. Part of every library.
 #include "export/c_rules.hpp"
 
 using hz::TheseHeaps;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The heap profile of the direct API. In a file of its own: an archive gives it to those alone who call it.
-// Part of every library.
+// The heap profile of the direct API. In a separate file, so that an archive links it into programs that call
+// it, and no others. Part of every library.
 #include "export/line.hpp"
 
 HZ_EXPORT int hz_write_heap_profile(const char* path) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of the direct API for callers who know what they will do with a block: what a size really gets,
-// growth in place, alignment together with zeroes or with a new size. In a file of their own: an archive
-// gives them to those alone who call them. Part of every library.
+// Functions of the direct API for callers that know how they will use a block: the usable size for a request,
+// growth in place, alignment together with zeroes or with a new size. In a separate file, so that an archive
+// links them into programs that call them, and no others. Part of every library.
 #include "export/c_rules.hpp"
 
 HZ_EXPORT size_t hz_good_size(size_t size) { return hz::c_rules::good_size(size); }

@@ -80,8 +80,8 @@ HZ_EXPORT int malloc_info(int options, FILE* stream) {
 HZ_EXPORT void malloc_stats() { ThisLibrary::print_stats(hz::StatsFormat::kText); }
 
 // One parameter has a counterpart: how much free memory may stay, in bytes; a negative one says all of it.
-// The C library's others are about arenas and bins that are not here. They are hints, and are taken without
-// effect: programs give up where mallopt answers 0, as it does here for what nobody knows.
+// The C library's others are about arenas and bins that are not here. They are hints, and are accepted
+// without effect, because programs give up if mallopt returns 0. It returns 0 for unknown parameters.
 HZ_EXPORT int mallopt(int parameter, int value) {
   constexpr size_t kAllOfIt = size_t{1} << 46;
   switch (parameter) {

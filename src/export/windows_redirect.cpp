@@ -50,14 +50,14 @@ struct Family {
                                                      : hz::os::heap_block_bytes(heap(), block);
   }
 
-  // --- allocate and free; at the end of the process nobody may be waited for
+  // --- allocate and free; at the end of the process no code may wait for a thread
 
   static void* at_once(size_t size, size_t alignment) {
     if (HZ_UNLIKELY(hz::os::is_process_ending()) && alignment <= hz::kMinAlign)
       return hz::os::allocate_heap_block(heap(), size, false);
     return alignment <= hz::kMinAlign ? ThisHeap::malloc(size) : ThisHeap::aligned(alignment, size);
   }
-  // Where memory is short the new_handler may free some, if the program has told malloc to call it.
+  // If memory is short the new_handler may free some, if the program set malloc to call it.
   template <class Try>
   HZ_COLD static void* try_again(size_t size, Try again) {
     const Runtime& r = runtimes[N];

@@ -110,7 +110,7 @@ std::size_t program_path(char* out, std::size_t room) {
   return _NSGetExecutablePath(out, &bytes) == 0 ? strlen(out) : 0;
 }
 
-// The loader would have to be asked for each image; nobody has needed it yet.
+// This would need a call of the loader for each image; no caller needs it yet.
 Code own_code() { return {}; }
 void* loaded_function(const char*) { return nullptr; }
 Code thread_stack(void* const*, unsigned) { return {}; }
@@ -139,7 +139,7 @@ bool may_have_threads() { return pthread_is_threaded_np() != 0; }
 
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) { wait(word, while_value, 0); }
 void wait_at_most(const std::uint32_t* word, std::uint32_t while_value, unsigned milliseconds) {
-  wait(word, while_value, milliseconds == 0 ? 1 : 1000 * milliseconds);  // 0: for ever
+  wait(word, while_value, milliseconds == 0 ? 1 : 1000 * milliseconds);  // 0: without a limit
 }
 void wake_one(const std::uint32_t* word) {
   __ulock_wake(kCompareAndWait | kNoErrno, const_cast<std::uint32_t*>(word), 0);

@@ -19,7 +19,7 @@ class GrowingTable {
  public:
   static constexpr unsigned kFirstRows = kMost < 64 ? kMost : 64;
 
-  // nullptr if nobody has reached it yet.
+  // nullptr if no thread has reached it yet.
   Row* find(unsigned row) {
     if (HZ_LIKELY(row < kFirstRows)) return &first_[row];
     // Acquire: pairs with reach(); the chunk's zeros are visible.
@@ -51,13 +51,13 @@ class GrowingTable {
   static unsigned first_row(unsigned chunk) { return kFirstRows << chunk; }
   static std::size_t bytes_of(unsigned chunk) { return align_up(first_row(chunk) * sizeof(Row), kGranule); }
 
-  // Two may do it at once; then one of them does it in vain.
+  // Two threads may do it at once; then one of them frees its chunk again.
   bool add(unsigned at) {
     void* chunk = map(bytes_of(at), kGranule);
     if (chunk == nullptr) return false;
     forbid_huge_pages(chunk, bytes_of(at));
     Row* expected = nullptr;
-    // Release: whoever finds the chunk finds its zeros.
+    // Release: a thread that finds the chunk finds its zeros.
     if (!chunks_[at].compare_exchange_strong(expected, static_cast<Row*>(chunk), std::memory_order_release,
                                              std::memory_order_relaxed))
       unmap(chunk, bytes_of(at));

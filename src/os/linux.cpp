@@ -139,7 +139,7 @@ void purged_within(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t from
 }
 
 bool move_pages(void* from, void* to, std::size_t bytes) {
-  // Linux has it since 5.7. Who does not know the flag refuses it for every block.
+  // Linux has it since 5.7. A kernel that does not know the flag refuses it for every block.
   static constinit std::atomic<bool> unknown{kEmulated};
   if (unknown.load(std::memory_order_relaxed)) return false;
   const long got = call::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
@@ -181,7 +181,7 @@ std::size_t memory_bytes() {
 
 unsigned current_cpu() {
   if (&rseq_offset != nullptr) {
-    // A number that the kernel writes, where the C library has told it where; else it is negative.
+    // The kernel writes this number if the C library registered it; otherwise it is negative.
     const auto at = address(__builtin_thread_pointer()) + static_cast<std::uintptr_t>(rseq_offset) + kOfCpu;
     const auto cpu = __atomic_load_n(static_cast<const std::int32_t*>(pointer(at)), __ATOMIC_RELAXED);
     if (HZ_LIKELY(cpu >= 0)) return static_cast<unsigned>(cpu);

@@ -47,7 +47,7 @@ constexpr const char* kProgram = "/proc/self/exe";
 constinit Turn turn;
 constinit bool is_copy = false;
 // Lock: `turn`.
-constinit std::uint64_t told_by = 0;  // the process that `told` is of
+constinit std::uint64_t told_by = 0;  // the process that `told` counts for
 constinit unsigned told = 0;          // stacks so far
 
 // Buffers that are too large for a stack, mapped by the copy.
@@ -212,7 +212,7 @@ HZ_SLOW void tell_frames(const char* what) {
     if (frames[i] == nullptr) return;
     const Place place = place_of(at);
     tell_frame(what, place, at);
-    if (place.name != nullptr && TextView(place.name) == "main") return;  // what calls it is nobody's
+    if (place.name != nullptr && TextView(place.name) == "main") return;  // its callers are the C library's
   }
 }
 

@@ -30,7 +30,8 @@ extern "C" __attribute__((visibility("hidden"))) long hz_system_call(long number
 
 namespace hz::os {
 
-// What the kernel told the process at its start (AT_PAGESZ and others); 0 if it did not.
+// Returns a value that the kernel passed to the process at its start (AT_PAGESZ and others), or 0 if it
+// passed none.
 std::uintptr_t auxiliary_value(std::uint64_t type);
 
 namespace call {

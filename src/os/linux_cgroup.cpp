@@ -123,7 +123,7 @@ void lower(std::size_t& limit, std::size_t value) {
   if (value != 0 && (limit == 0 || value < limit)) limit = value;
 }
 
-// Has what it needs in it, and is mapped: whoever opens the heap may have a small stack.
+// Contains its buffers, and is mapped: the thread that opens the heap may have a small stack.
 class Reader {
  public:
   explicit Reader(const char* root) : root_(root) {}
@@ -157,8 +157,8 @@ class Reader {
   static constexpr const char* kUsual[kHierarchies][2] = {
       {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, {"/sys/fs/cgroup/memory"}, {"/sys/fs/cgroup/cpu"}};
 
-  // A controller belongs to one hierarchy. What may run at once matters only to who shares a limit of memory.
-  // False if a group is not to be seen, as a part of the whole, where every distribution has it.
+  // A controller belongs to one hierarchy. The number of processors matters only to a process that shares a
+  // limit of memory. Returns false if the group is not visible, as a part of the whole, in its usual place.
   bool read_usual_places() {
     if (!climb_usual(groups_[kMemory].length != 0 ? kMemory : kUnified, kOfMemory)) return false;
     drop_what_is_no_limit();

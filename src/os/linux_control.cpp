@@ -125,8 +125,8 @@ void write_all(long client, const char* text, std::size_t length, std::uint64_t 
 
 }  // namespace
 
-// Since Linux 5.9. Nothing is copied but what is closed at once, so nobody waits for the end of a pipe that
-// only this thread has.
+// Since Linux 5.9. Copies only descriptors that it closes at once, so no process waits for the end of a pipe
+// that only this thread has.
 int leave_files() { return static_cast<int>(-call::make(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE)); }
 
 int open_control() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The environment of the process, for whoever comes first: before the C library is initialised `environ` is
-// still null, and the dynamic loader already allocates. See os.hpp for the contract; called once, when the
-// heap opens.
+// The environment of the process, for the first caller of the heap. Before the C library is initialised
+// `environ` is still null, and the dynamic loader already allocates. See os.hpp for the contract; called
+// once, when the heap opens.
 #include <sys/auxv.h>
 #include <unistd.h>
 

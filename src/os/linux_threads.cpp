@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linux: what a thread of our own needs of the system, and a memory barrier on all threads of the process.
-// See os.hpp for the contract; called by the purger and by whoever takes back what other threads cache.
+// Linux: system calls for a thread of ours, and a memory barrier on all threads of the process. See os.hpp
+// for the contract; called by the purger and by threads that revoke caches of others.
 #include <linux/membarrier.h>
 #include <pthread.h>
 

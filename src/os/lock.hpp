@@ -2,9 +2,9 @@
 //
 // A mutex of four bytes for the cold paths: one atomic exchange to take when free, sleeps in the kernel when
 // not. Constant-initialised, never allocates, may be released by the child of a fork whose parent took it.
-// Before it sleeps it spins, unless the process may run on one processor only: there nobody can release it
-// meanwhile. (A quota of CPU time is no reason: the holder may run at the same time, on another processor.)
-// Source of the three-state word: U. Drepper, "Futexes are tricky", 2011, mutex 2.
+// Before it sleeps it spins, unless the process may run on one processor only: there no other thread can
+// release it meanwhile. (A quota of CPU time is no reason: the holder may run at the same time, on another
+// processor.) Source of the three-state word: U. Drepper, "Futexes are tricky", 2011, mutex 2.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class Lock {
       wait();
   }
   static constexpr unsigned kEndless = ~0U;
-  // False if it could not be had in that time: who asks may be who holds it, in a signal handler.
+  // Returns false if the lock stays taken for that time. The caller may be its holder, in a signal handler.
   bool lock_within(unsigned most_milliseconds) {
     const std::uint64_t began = milliseconds();
     // Acquire: as in lock().
@@ -68,7 +68,7 @@ class Lock {
     }
   }
 
-  // Where the process may run on one processor only nobody can release a lock meanwhile: no spinning.
+  // On one processor no other thread can release a lock meanwhile: then locks do not spin.
   static void know_processors(unsigned usable) {
     spins_.store(usable == 1 ? 0 : kSpins, std::memory_order_relaxed);
   }
@@ -95,8 +95,8 @@ class Lock {
   std::atomic<std::uint32_t> word_{kFree};
 };
 
-// What a thread says of itself as it locks: it has this many locks, or waits for them. A signal handler that
-// forks asks that of the thread that it interrupted: nobody else could release them.
+// The number of locks that a thread has or waits for. A signal handler that forks reads it of the thread that
+// it interrupted: no other thread could release them.
 struct LocksOfThread {
   unsigned count = 0;
 
@@ -137,8 +137,8 @@ class Guarded {
   Lock* lock_;
 };
 
-// What one thread of a process does at a time, and nobody waits for: the others do not do it. A fork leaves
-// the thread that was at it behind, so it is known by the process.
+// Work that one thread of a process does at a time. Others do not wait, and skip it. A fork leaves the thread
+// that was at it behind, so the word names the process.
 class Turn {
  public:
   // Returns true if it is the calling thread's from now on.

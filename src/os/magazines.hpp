@@ -2,8 +2,8 @@
 //
 // Magazines: arrays of slots of one class, in which slots lie where nothing is written into free slots. They
 // make up the longer bins of threads, and change hands whole; messages between threads are magazines, too. An
-// empty one costs the lock of its processor's store, which keeps a few for whoever needs the next one there;
-// memory for them comes from the system by the granule, and a store keeps one granule that nobody uses.
+// empty one costs the lock of its processor's store, which keeps a few for the next thread that needs one.
+// Memory for them comes from the system by the granule, and a store keeps one granule that is not in use.
 // Source of the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Magazine {
 
   FreeSlot* next;  // a magazine: it begins like a free slot, so that a SharedList chains magazines, too
   std::uint32_t count, bin;
-  void* none;  // null always: what the slot below the first one is to whoever takes them one by one
+  void* none;  // always null: a pop of an empty bin reads it as the slot below the first one
   void* slots[kSlots];
 
   Magazine* following() const { return reinterpret_cast<Magazine*>(next); }
@@ -197,7 +197,7 @@ class Magazines {
     for (const Store& store : stores_) sum += store.bytes();
     return sum;
   }
-  // For who reads them from outside.
+  // For readers from outside.
   static constexpr auto words() {
     return layout::Words<2>{layout::Word("magazine.store", 0, sizeof(Store), kStores),
                             {"magazine.held", Store::offset_of_bytes()}};

@@ -11,7 +11,7 @@
 
 namespace hz::os {
 
-// Words, one after the other, for who takes letters by `put`.
+// Words, one after the other, for a type that takes letters by `put`.
 template <class Self>
 class Words {
  public:
@@ -54,7 +54,7 @@ template <std::size_t kMost>
 class BasicMessage : public Words<BasicMessage<kMost>> {
  public:
   void clear() { length_ = 0; }
-  char* space() { return buffer_; }  // for whoever writes there himself
+  char* space() { return buffer_; }  // for callers that write there directly
   const char* data() const { return buffer_; }
   std::size_t size() const { return length_; }
   void send() { write_error(buffer_, length_); }

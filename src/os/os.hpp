@@ -16,7 +16,7 @@ enum class HugePages : std::uint8_t { kAsTheSystemSays, kNever, kAlways };
 // zeroed
 void* reserve(std::size_t bytes, std::size_t alignment);  // address space only; nullptr when refused
 bool commit(void* at, std::size_t bytes);                 // make reserved, or only readable, space usable
-bool forbid(void* at, std::size_t bytes);  // the reverse: nobody may touch it, and what was in it is gone
+bool forbid(void* at, std::size_t bytes);  // the reverse: makes it inaccessible and drops its contents
 enum class Use : std::uint8_t { kBlocks, kTables, kReading };
 enum class Placed : std::uint8_t { kHere, kTaken, kRefused };
 // Returns true if this process may have a page there that it asks for politely. Sanitizers end one that
@@ -87,7 +87,7 @@ Container container(const char* root);
 std::uint64_t thread_id();
 std::uint64_t process_id();
 const char* program_name();                             // without its folder
-std::size_t program_path(char* out, std::size_t room);  // bytes of it, without a final 0; 0: nobody tells
+std::size_t program_path(char* out, std::size_t room);  // bytes of it, without a final 0; 0: unknown
 std::uint64_t unix_seconds();
 void write_error(const char* text, std::size_t length);
 void keep_error_stream();  // of the program that closes its stderr before it ends
@@ -107,8 +107,8 @@ const char* kept_path(File file);                                 // "": none
 void write_statistics(const char* text, std::size_t length);
 // As Output does, by one thread at a time; returns true if all of it was written.
 bool write_profile(const char* text, std::size_t length);
-// In the folder, in place of what the process's file was: whoever reads it finds the one or the other, whole.
-// Whether it could be. By one thread at a time; takes 8 KiB of stack.
+// Replaces the process's file in the folder: a reader finds the old one or the new one, whole. Returns true
+// if it could. Requires: one thread at a time. Takes 8 KiB of stack.
 bool write_stats_file(const char* text, std::size_t length);
 void remove_stats_file();
 // Bytes that were read, at most `room`; -1 if the file cannot be read.
@@ -133,14 +133,14 @@ class Output {
   const bool is_fresh_;
   bool whole_ = false;
 };
-// A process that would be ended by SIGTERM calls `last` in the handler first, and is ended then. Nothing if
-// the program, or whoever started it, has decided otherwise.
+// A process that SIGTERM would end calls `last` in the handler first, and is ended then. Does nothing if the
+// program, or its parent, handles or ignores the signal.
 void before_termination(void (*last)());
 
-// Whoever touches what he may not is told of before his handler, or the system, ends the process: `told` with
-// the address, and where the code is, if that is known. It answers whether he may try again. What the program
-// has installed as its handler, before, is called otherwise; what it installs later is called in place of us.
-// False where there is no such thing.
+// Installs a handler of access faults: it calls `told` with the address, and the place of the code if that is
+// known. If `told` returns true, the thread tries the access again. Otherwise a handler that the program
+// installed before is called, or the system ends the process. A handler that the program installs later is
+// called instead of ours. Returns false on systems without such faults.
 bool on_access_fault(bool (*told)(std::uintptr_t at, std::uintptr_t code));
 
 // --- code and stacks
@@ -242,16 +242,15 @@ struct ForkHooks {
   void (*child)();
 };
 extern ForkHooks* fork_hooks_kept;
-// The C library's list of open streams, which glibc's fork locks behind the hooks. Who has that lock may wait
-// for a stream, whose owner may wait for the heap: getline allocates. So hooks that take the heap's locks
-// take this one first. False where there is nothing to take: a process of one thread forks without it, and
-// other C libraries keep it to themselves.
-// Not for long while it waits for those locks: who has one may be in a signal handler that forks, and wait
-// for this one.
+// The C library's list of open streams, which glibc's fork locks behind the hooks. The holder of that lock
+// may wait for a stream, whose owner may wait for the heap: getline allocates. So hooks that take the heap's
+// locks take this one first. False where there is nothing to take: a process of one thread forks without it,
+// and other C libraries keep it to themselves. Waits for those locks only briefly: the holder of one may be
+// in a signal handler that forks, and wait for this one.
 bool lock_streams();
 void unlock_streams();
 inline constexpr unsigned kStreamsPatience = 100;  // milliseconds
-void renew_streams();                              // in the child of who had it: nobody has it
+void renew_streams();                              // in the child of its holder: releases it
 
 // --- waiting
 void wait_on(const std::uint32_t* word, std::uint32_t while_value);
@@ -279,8 +278,8 @@ void note_process();      // The calling process owns the memory: at the heap's 
 bool is_noted_process();  // False in a child that shares the memory of the noted process. A system call.
 bool may_have_threads();  // the process had one beside its first; false also where the C library does not
                           // tell
-// Every other running thread passes a full memory barrier between this call and its return. False where there
-// is none, and where nobody has prepared it: then there is no system call.
+// Every other running thread passes a full memory barrier between this call and its return. Returns false if
+// the system has none, or if prepare_barrier() was not called: then there is no system call.
 void prepare_barrier();  // a system call; children of a fork need it no more
 bool barrier_on_all_threads();
 
@@ -290,15 +289,15 @@ inline constexpr bool kHasControl = true;
 #else
 inline constexpr bool kHasControl = false;
 #endif
-// From now on this thread has open files of its own, and none: what it opens is in nobody's way, no child
-// inherits it, and what the program closes is closed. 0; else why not, as an error of the system's. Messages
+// Gives this thread an empty table of open files. Files that it opens disturb no other code, no child
+// inherits them, and files that the program closes are closed. Returns 0, or an error of the system. Messages
 // of the thread still go to the process's error stream.
 int leave_files();
 // Opens a socket whose name has the process's number in it, and a random one. 0; else an error of the
 // system's.
 int open_control();
-// Who wants something: a client with a line, without its end; or one that is of another user, or sends no
-// whole line in kPatience milliseconds, or more than kMostLine bytes.
+// A client: it sends a line (without its end), is of another user, sends no whole line in kPatience
+// milliseconds, or more than kMostLine bytes.
 enum class Client : std::uint8_t { kAsks, kStranger, kSilent, kTooLong };
 struct Request {
   static constexpr unsigned kPatience = 1000;

@@ -37,7 +37,7 @@ class NoCancel {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// The system's part: what it is told of memory that was just mapped, which is answered.
+// The system's part: advises the system about memory that was just mapped, and returns its address.
 void* advised(void* at, std::size_t bytes, Use use);
 // Names the calling thread, which is ours, and ends what it inherited from the program's thread that started
 // it: normal scheduling class, and the processors that the process had at its start. Keeps what the system

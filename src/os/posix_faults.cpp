@@ -35,8 +35,8 @@ std::uintptr_t code_of([[maybe_unused]] const void* context) {
 #endif
 }
 
-// As if we were not there. By default the system ends the process when it is at the place again, so that a
-// core shows where that was; a signal that somebody sent does not come again by itself.
+// Acts as if our handler were absent. By default the system ends the process when the access faults again, so
+// that a core shows its place. A signal that a process sent does not come again by itself.
 void hand_on(int signal, siginfo_t* what, void* context, const struct sigaction& to) {
   if (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN)
     return (to.sa_flags & SA_SIGINFO) != 0 ? to.sa_sigaction(signal, what, context) : to.sa_handler(signal);

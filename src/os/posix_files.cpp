@@ -24,8 +24,8 @@ constexpr mode_t kMode = 0666;
 constexpr unsigned kMostLinks = 40;          // on the way to a file, as the kernel
 constexpr std::size_t kLongestTarget = 384;  // on a stack that may have 16 KiB
 
-// Flags for the folders on a path, which are only passed through. Where the system can open a link itself,
-// its owner is checked and its target read through one descriptor: nobody can put another link there between.
+// Flags for the folders on a path, which are only passed through. If the system can open a link itself, its
+// owner is checked and its target read through one descriptor. So no process can replace the link in between.
 #ifdef O_PATH
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
 constexpr bool kHoldsLinks = true;

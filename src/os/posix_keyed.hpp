@@ -115,7 +115,7 @@ class Keyed {
     if (space == nullptr) return nullptr;
     Chunk* const mine = ::new (space) Chunk;
     Chunk* next = nullptr;
-    // Release and acquire: who finds the chunk finds its slots.
+    // Release and acquire: a thread that finds the chunk finds its slots.
     if (last.next.compare_exchange_strong(next, mine, std::memory_order_acq_rel)) return mine;
     unmap(space, bytes);
     return next;

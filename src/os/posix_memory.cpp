@@ -19,9 +19,9 @@
 #define MAP_FIXED_NOREPLACE 0
 #endif
 
-// Sanitizers that keep a shadow of all memory. They end the program if somebody has mapped the place of it
-// before they start, and a heap in a library or before constructors is earlier. Known by functions that
-// programs may call.
+// Sanitizers that keep a shadow of all memory. They end the program if its place is mapped before they start,
+// and a heap in a library or before constructors starts earlier. They are known by functions that programs
+// may call.
 #ifdef __linux__
 extern "C" __attribute__((weak)) void __msan_unpoison();
 extern "C" __attribute__((weak)) void __tsan_acquire();

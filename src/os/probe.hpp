@@ -18,7 +18,7 @@ namespace hz::os::probe {
 // The note stands in the group of the function that it is about ("?"), so that a linker that drops one of two
 // copies of a function drops its note, too. A reader that finds the section .stapsdt.base elsewhere than the
 // note says adds the difference: prelink moves libraries, but changes no notes. The last of the three words
-// is for a probe that is told whether it is watched; ours are not.
+// is for a probe that knows whether it is watched; ours do not.
 #if defined(__ELF__) && (defined(__x86_64__) || defined(__aarch64__))
 #define HZ_PROBE(name, first, second)                                         \
   __asm__ volatile(                                                           \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A write of ours that ends nothing: where nobody reads a pipe, or a file may not grow (RLIMIT_FSIZE), the
-// system sends a signal that ends the program by default. Called for messages, statistics and profiles.
-// Cost: two system calls, one more where the write fails, and one more where the program blocks such a
-// signal.
+// A write of ours that never ends the program. If a pipe has no reader, or a file may not grow
+// (RLIMIT_FSIZE), the system sends a signal that ends the program by default. Called for messages, statistics
+// and profiles. Cost: two system calls, one more if the write fails, and one more if the program blocks such
+// a signal.
 #pragma once
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process's generator of random bytes: ChaCha8 (Bernstein, 2008) in counter mode, keyed by the system.
-// Whoever sees any of its output, or learns the key of a child, foresees no other output. Each call has a
-// stream of its own. Called when the heap opens, when a thread begins, and on slow paths; costs some 250
+// The process's generator of random bytes: ChaCha8 (Bernstein, 2008) in counter mode, keyed by the system. An
+// attacker that sees any of its output, or learns the key of a child, cannot predict other output. Each call
+// has a separate stream. Called when the heap opens, when a thread begins, and on slow paths; costs some 250
 // instructions for 64 bytes, no system call after the first one, and no lock.
 #include <string.h>
 
@@ -66,7 +66,7 @@ HZ_SLOW bool fetch_key() {
   if (!state.compare_exchange_strong(expected, kBeingKeyed, std::memory_order_acquire))
     return expected == kKeyed;
   system_random(&key, sizeof key);
-  state.store(kKeyed, std::memory_order_release);  // whoever sees that sees the key
+  state.store(kKeyed, std::memory_order_release);  // a thread that sees that sees the key
   return true;
 }
 

@@ -57,8 +57,8 @@ bool is_empty(void* allocation) {
   return true;
 }
 
-// Who asks whether an allocation is empty and who empties it do so one after the other, or two would release
-// it.
+// Serialises the check whether an allocation is empty with the release of its last part, or two threads would
+// release it.
 SRWLOCK releasing = SRWLOCK_INIT;
 
 }  // namespace
@@ -118,9 +118,9 @@ bool unmap(void* at, std::size_t bytes) {
   return done;
 }
 
-// What was just decommitted another process may commit first. The pages are the heap's: it cannot go on
-// without, and nothing says that it could not have them a moment later. Tables keep theirs: who reads there
-// meanwhile would find none.
+// Another process may commit first the memory that was just decommitted. The heap cannot go on without these
+// pages, and may get them a moment later. Tables keep theirs: a thread that reads there meanwhile would find
+// none.
 bool purge(void* at, std::size_t bytes, Use use) {
   const KeepLastError keep;
   constexpr int kPatience = 1000;
@@ -273,7 +273,7 @@ bool PythonStack::program_ends() { return false; }
 PythonStack::PythonStack() = default;
 bool PythonStack::next(PythonFunction&) { return false; }
 
-// The loader would have to be asked for each image; nobody has needed it yet.
+// This would need a call of the loader for each image; no caller needs it yet.
 Code own_code() { return {}; }
 Report::Report(bool in_turn) : in_turn_(in_turn) {}
 Report::~Report() = default;

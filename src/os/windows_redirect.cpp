@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See windows_redirect.hpp. A function is redirected where it begins, in machine code: a jump takes the place
-// of its first five bytes, to a slot near its module that jumps on to ours. What was there is kept by nobody,
-// for nobody calls it any more. Costs a call of the system for each function, once.
+// See windows_redirect.hpp. Redirects a function at its beginning, in machine code: a jump replaces its first
+// five bytes and leads to a slot near its module, which jumps on to ours. The old bytes are not kept, because
+// no code calls them any more. Costs a system call for each function, once.
 #define WIN32_LEAN_AND_MEAN
 #include "os/windows_redirect.hpp"
 
@@ -42,8 +42,8 @@ bool is_plain(const Byte* at) {
          begins_with(kNotInWine);
 }
 
-// Whether something that may be a jump, among the bytes from `at` up to `end`, leads to one from `first` up
-// to `last`. What looks like one may be the middle of another instruction: then this says so in vain.
+// Returns true if a possible jump among the bytes from `at` up to `end` leads to one from `first` up to
+// `last`. It may be the middle of another instruction: then the answer is wrong, on the safe side.
 bool jumps_between(const Byte* at, const Byte* end, const Byte* first, const Byte* last) {
   const auto leads_there = [&](std::ptrdiff_t to) { return at + to >= first && at + to < last; };
   for (; at + 2 <= end; ++at) {

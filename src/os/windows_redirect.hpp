@@ -18,8 +18,8 @@ struct Redirection {
 void* loaded_module(const char* file);  // nullptr: it is not loaded; else it is never unloaded from now on
 void* exported(void* module, const char* name);  // nullptr: there is no such function
 
-// Whoever calls one of these functions of the module calls ours from now on, whatever way he has it from.
-// nullptr, or why nothing was changed, of the function `which`. No other thread may be at the beginning of
+// Redirects these functions of the module to ours, for every caller from now on. Returns nullptr, or the
+// reason why nothing was changed, for the function `which`. Requires: no other thread is at the beginning of
 // one of them meanwhile.
 const char* redirect(void* module, const Redirection* list, std::size_t count, const char*& which);
 

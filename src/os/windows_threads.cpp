@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows: the ends of threads, a thread of our own, waiting, and a memory barrier on all threads of the
-// process. See os.hpp for the contract; called when threads are born and end, by whoever waits for a lock,
-// by the purger, and by whoever takes back what other threads cache.
+// Windows: the ends of threads, a thread of ours, waits, and a memory barrier on all threads of the process.
+// See os.hpp for the contract; called when threads begin and end, by threads that wait for a lock, by the
+// purger, and by threads that revoke caches of others.
 #define WIN32_LEAN_AND_MEAN
 #include <errno.h>
 #include <windows.h>
@@ -84,9 +84,9 @@ bool barrier_on_all_threads() {
 
 bool is_process_ending() { return RtlDllShutdownInProgress() != FALSE; }
 
-// When a process ends, Windows ends its other threads wherever they are, and calls DLLs then. Who waits now
-// waits for one of them, for ever: the process ends here, as it would if it waited for a lock of Windows'
-// own.
+// When a process ends, Windows ends its other threads wherever they are, and calls DLLs then. A thread that
+// waits now would wait for one of them, and deadlock. The process ends here, as it would at a lock of
+// Windows.
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) {
   constexpr UINT kLikeWindows = 0xC000004B;  // STATUS_THREAD_IS_TERMINATING
   if (is_process_ending()) TerminateProcess(GetCurrentProcess(), kLikeWindows);

@@ -95,7 +95,7 @@ int epoch(Q q) {
   return q.tell(Figures::epoch());
 }
 
-// A value that can be told, and written if nothing is to change.
+// Reads a value. Accepts a write of the same value.
 template <class T>
 int settled(Q q, T value, int refusal) {
   T asked = value;
@@ -108,14 +108,14 @@ int thread_cache_enabled(Q q) { return settled(q, true, EFAULT); }
 int most_background_threads(Q q) { return settled(q, std::size_t{1}, EINVAL); }
 int profiling(Q q) { return settled(q, false, ENOENT); }
 
-// A thread may be told to use another arena, and goes on as before.
+// Accepts another arena for the thread, without effect.
 int thread_arena(Q q) {
   unsigned asked = 0;
   if (const int error = q.take(asked)) return error;
   return asked < arena_count() ? q.tell(0U) : EFAULT;
 }
 int create_arena(Q q) {
-  if (q.writes()) return EPERM;  // nobody else's functions get memory for us
+  if (q.writes()) return EPERM;  // no other functions get memory for us
   if (!q.can_tell<unsigned>()) return EINVAL;
   unsigned number = arena_count();
   do {

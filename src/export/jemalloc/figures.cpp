@@ -64,7 +64,7 @@ void Figures::begin_epoch() {
   note(Figure::kHuge, huge);
   note(Figure::kThreads, now.threads);
   note_all(spans_of, spans);
-  // Release: who sees the number sees the figures.
+  // Release: a thread that reads the number sees the figures.
   epochs.fetch_add(1, std::memory_order_release);
 }
 
@@ -83,7 +83,7 @@ std::size_t Figures::spans(Bin bin) {
 }
 std::size_t Figures::slots(Bin bin) {
   const std::uint64_t now = epoch();
-  // Acquire: who sees that they were counted sees the counts.
+  // Acquire: a thread that sees that they were counted sees the counts.
   if (counted.load(std::memory_order_acquire) != now) {
     count_slots();
     counted.store(now, std::memory_order_release);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The figures that jemalloc's interface asks for, as they stood at the last epoch. Called by control.cpp and
-// print.cpp. Each is a word of its own: two threads that begin an epoch at once may mix theirs, nobody waits,
-// and a fork finds no lock held.
+// print.cpp. Each is a separate word. Two threads that begin an epoch at once may mix theirs, but no thread
+// waits, and a fork finds no lock held.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hz::jemalloc {
 
-// Of the interface, and who answers.
+// The version of the interface, and of the library behind it.
 inline constexpr const char* kVersion = "5.3.0-hakozuna-" HZ_VERSION;
 
 enum class Figure : unsigned {

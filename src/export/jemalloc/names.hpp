@@ -37,12 +37,12 @@ struct Question {
     *old_bytes = bytes;
     return room == sizeof value ? 0 : EINVAL;
   }
-  // Of what nobody may write.
+  // For values that are read-only.
   template <class T>
   int tell_only(T value) const {
     return writes() ? EPERM : tell(value);
   }
-  // Whether a new thing of that kind can be told: it is not made otherwise.
+  // Returns whether the caller has room for the number of a new object. Otherwise none is created.
   template <class T>
   bool can_tell() const {
     if (old != nullptr && old_bytes != nullptr && *old_bytes == sizeof(T)) return true;
