@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Remote frees move ownership. What a thread frees for others waits in its batch, where its own refills find
-// it first; a drain puts the rest into the transfer cache, which is nobody's: whoever takes a slot there has
-// it until it is freed again. The transfer cache is the depot, of which the line bounds each processor's
-// shelf of each class (kShelfBytes). What has no room stays with the sender, who returns it to its span
-// before it goes on: that is the back-pressure, and it costs the one who fills the cache, not the one who
-// does not empty it. Used by hz6. No queue belongs to an owner, so none has to be emptied when a thread ends.
-// Source of the idea: tcmalloc's transfer cache.
+// Remote frees move ownership. A slot that a thread frees for others waits in its batch, where its own
+// refills find it first. A drain puts the rest into the transfer cache, which belongs to no thread. A thread
+// that takes a slot there has it until the slot is freed again. The transfer cache is the depot, of which the
+// line bounds each processor's shelf of each class (kShelfBytes). A slot without room stays with the sender,
+// which returns it to its span before it goes on. This back-pressure costs the thread that fills the cache,
+// not one that does not empty it. Used by hz6. No queue belongs to an owner, so none has to be emptied when a
+// thread ends. Source of the idea: tcmalloc's transfer cache.
 #pragma once
 
 #include "box/exchange/remote_batch.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: where do free slots wait that no thread caches, and how does a slot come to its owner that somebody
-// else has freed? Threads give what they cannot keep and take what they need; of a line with owners, a thread
-// defers a stranger's slot, and its owner collects it. Which owners there are to ask, and how (rings,
-// inboxes, bitmaps, stacks of magazines), is the box's own affair. Nothing is lost when an owner's thread is
-// gone: its place stays, and any thread may collect there.
+// Role: keeps free slots that no thread caches, and brings a slot to its owner after a remote free. Threads
+// give slots that they cannot keep and take slots that they need. In a line with owners, a thread defers a
+// remote slot, and its owner collects it. The box chooses the owners and the means (rings, inboxes, bitmaps,
+// stacks of magazines). Nothing is lost when an owner's thread ends: its place stays, and any thread may
+// collect there.
 #pragma once
 
 #include <concepts>
@@ -40,7 +40,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
                                     unsigned owner, Bin bin, void* slot, typename E::Bundle& bundle,
                                     unsigned want, bool yes, Parcel<typename E::Bundle>& parcel,
                                     Backlog& backlog, SomeOwners& owners) {
-  // What waits for any thread of an owner; of all owners together, if they are not told apart.
+  // The slots that wait for any thread of an owner, or for all owners together if they are not distinguished.
   { E::kOwners } -> std::convertible_to<unsigned>;
   { E::kByOwner } -> std::convertible_to<bool>;              // what an owner's threads give, only these take
   { E::holds(bin) } -> std::same_as<bool>;                   // may slots of the class wait here?
@@ -61,7 +61,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   // Hot, after admit. How many bytes the owner can have from now on; 0: they lie in this thread's outbox.
   { E::defer(thread, owner, bin, slot) } -> std::same_as<std::size_t>;
   { E::is_latest(seen, slot) } -> std::same_as<bool>;  // it was deferred last; lines with marks need not know
-  { E::moves_span(bin) } -> std::same_as<bool>;  // nothing is deferred: who frees it owns it, and its span
+  { E::moves_span(bin) } -> std::same_as<bool>;  // nothing is deferred: a free takes the slot and its span
 
   // The outbox. A drain takes everything out, or only what made admit refuse; a parcel is whole until the
   // next one.
@@ -69,12 +69,13 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   { E::outbox_due(seen) } -> std::same_as<bool>;           // it is worth a drain before memory is mapped
   { E::recall(thread, bin, want, bundle) } -> std::same_as<void>;  // out of it, at most `want`; or none
   { typename E::Drain(g, thread, owner, yes).next(parcel) } -> std::same_as<bool>;
-  // That parcel, to where its owner finds it, or, with kAnybodys, anybody; what has no room stays in it.
+  // Sends that parcel to its owner's place, or, with kAnybodys, to one for any thread. Slots without room
+  // stay in it.
   { E::kAnybodys } -> std::convertible_to<bool>;
   { typename E::Drain(g, thread, owner, yes).send(parcel) } -> std::same_as<void>;
 
-  // What was deferred for the owner, into an empty bundle, as `take`. How many of these slots came in
-  // parcels; of the others, which there are where kUntold, nobody was told, and each has to be looked at.
+  // Collects slots that were deferred for the owner into an empty bundle, as `take`. Returns how many of them
+  // came in parcels. The heap has no record of the others, which exist with kUntold, and checks each.
   { E::kUntold } -> std::convertible_to<bool>;
   { E::collect(g, owner, bin, want, bundle) } -> std::same_as<unsigned>;
   // One more to collect for: whom an owner leaves behind, if any
@@ -85,7 +86,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   // After defer: this thread is to collect for the owner ...
   { E::help_due(thread, bin) } -> std::same_as<bool>;
   { E::helped(thread) } -> std::same_as<void>;      // ... and did
-  { E::something_waits(g) } -> std::same_as<bool>;  // that no parcel told of, since the last call
+  { E::something_waits(g) } -> std::same_as<bool>;  // slots that came without a parcel since the last call
 
   // Owners' lives, under the lock of the list of threads; and what a fork, or a child without one, cut in
   // two.

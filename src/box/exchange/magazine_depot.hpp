@@ -34,9 +34,10 @@ struct MagazineDepot : WithoutOwners {
       // them, and the most that these were of late: it will want as many again.
       unsigned count = 0, drawn = 0, wanted = 0;
     };
-    // A bit for each shelf of the class on which something waits, so that who looks everywhere reads one line
-    // and not one a processor. Written under the lock of the shelf: set when it gets its first magazine,
-    // cleared by who comes from elsewhere and leaves nothing; what the processor itself takes leaves it set.
+    // A bit for each shelf of the class that has magazines, so that a thread that searches all shelves reads
+    // one line and not one a processor. Written under the lock of the shelf: set when it gets its first
+    // magazine, cleared by a thread of another processor that leaves nothing. The processor itself leaves it
+    // set.
     struct alignas(64) Waiting {
       std::atomic<std::uint64_t> shelves{0};
     };
@@ -154,9 +155,10 @@ struct MagazineDepot : WithoutOwners {
     shelf.first.store(magazine, std::memory_order_relaxed);
   }
 
-  // Of the newest magazine there, with the lock of the shelf; whether `visit` took of it. What a processor
-  // gives it takes itself as a rule, and then no line of another one passes. Who looks here and then at the
-  // others asks once where `here` is: he may be moved to one of them meanwhile, and would pass that one by.
+  // Calls `visit` with the newest magazine there, with the lock of the shelf, and returns whether it took
+  // slots. A processor usually takes what it gave itself, and then no line of another one passes. A caller
+  // that searches this shelf and then the others reads `here` once: the system may move it to another
+  // processor meanwhile, and it would skip that one.
   static bool at_own(Global& g, unsigned here, Bin bin, auto visit) {
     Shelf& own = g.of_cpu[here][bin];
     if (first(own) == nullptr) return false;
@@ -178,8 +180,8 @@ struct MagazineDepot : WithoutOwners {
       if (took) return;
     }
   }
-  // To another processor, which is about to map memory. It asks again when it has used that up: each time in
-  // vain halves what is kept from it, or what was wanted once would be kept for ever.
+  // To another processor, which is about to map memory. It asks again when it has used that up. Each refusal
+  // halves the number that the shelf keeps, or a shelf would keep its highest number without end.
   static bool can_spare(Shelf& shelf) {
     if (shelf.count > shelf.wanted) return true;
     shelf.wanted /= 2;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A remote free sets the slot's bit in its span's pending bitmap; the first bit puts the span, once, into its
-// owner's queue. No outbox: the owner can have the slot from then on. Used by hz5 and hz8. What waits in the
-// depot are slots that are all of their span: whoever has one owns the span; others would change hands and
-// their span its owner not with them. Deferring costs one fetch_or, and one compare-and-swap for the first
-// bit; collecting costs an exchange per 64 slots of a queued span.
+// owner's queue. No outbox: the owner can have the slot from then on. Used by hz5 and hz8. The depot has
+// slots that are all of their span: the thread that has one owns the span. Smaller slots would change hands,
+// and their span would not change its owner with them. Deferring costs one fetch_or, and one compare-and-swap
+// for the first bit; collecting costs an exchange per 64 slots of a queued span.
 //
 // The mark of a span, so that no wake-up is lost:
 //
-//   idle -> queued          by who set a bit and found it idle: pushes the span
-//   queued -> draining      by who took the queue, before it looks at the bits
-//   draining -> dirty       by who set a bit meanwhile
-//   draining -> idle, dirty -> queued   by who drained: in the second case it pushes the span again
+//   idle -> queued          by the thread that set a bit and found it idle: pushes the span
+//   queued -> draining      by the thread that took the queue, before it reads the bits
+//   draining -> dirty       by a thread that set a bit meanwhile
+//   draining -> idle, dirty -> queued   by the drainer: in the second case it pushes the span again
 //
-// Who frees sets a bit, then looks at the mark. Who drains sets the mark, then looks at the words, and passes
-// by those that are zero. Each writes one thing and then reads the other, which no release and acquire puts
-// in order: both writes and both reads are sequentially consistent. So of the two, one sees the other. The
-// same holds of a push and the flag `waiting`. On x86-64 that costs an exchange for a store once a drained
+// A freeing thread sets a bit, then reads the mark. A draining thread sets the mark, then reads the words,
+// and skips those that are zero. Each writes one word and then reads the other, which release and acquire do
+// not order: both writes and both reads are sequentially consistent. So one of the two sees the other. The
+// same holds for a push and the flag `waiting`. On x86-64 that costs an exchange for a store once a drained
 // span, and nothing where a slot is freed.
 //
 // The queues of an owner are open while a thread carries it. A head counts these lives: it is odd while open,
-// and whoever saw it open pushes by compare-and-swap, so nothing reaches a queue after it was closed. What
-// comes for an owner that is gone goes to the orphans' queue, which is nobody's and always open. Source of
+// and a thread that saw it open pushes by compare-and-swap, so nothing reaches a queue after it was closed.
+// Spans for an owner that is gone go to the orphans' queue, which has no owner and is always open. Source of
 // the idea: the pending bitmaps of mesh and of the published hz8.
 #pragma once
 
@@ -97,19 +97,19 @@ struct PendingBitmap : MagazineDepot<Line> {
 
   HZ_INLINE static bool admit(PerThread& t, unsigned /*owner*/, Bin) { return t.global != nullptr; }
 
-  // The slot is claimed, so its span lives, and has this class, until somebody collects the bit.
+  // The slot is claimed, so its span lives, and has this class, until a thread collects the bit.
   static std::size_t defer(PerThread& t, unsigned owner, Bin bin, void* slot) {
     Global& g = *t.global;
     const std::uint32_t row = row_of(g, slot);
     const unsigned index = slot_index(bin, static_cast<std::uint16_t>(address(slot)));
     Entry& entry = g.entries[row];
-    // In the order of the bit and the mark: who drains learns from it how many words there are.
+    // In the order of the bit and the mark: a draining thread learns from it how many words there are.
     if (entry.bin.load(std::memory_order_seq_cst) != bin)
       entry.bin.store(static_cast<std::uint16_t>(bin), std::memory_order_seq_cst);
     t.pushing.put(row);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Release: what the program wrote, and the class, are there for who collects. In the order of drain():
-    // either that one finds the bit, or we see its mark, draining or later.
+    // Release: a collecting thread sees the program's writes, and the class. In the order of drain(): either
+    // that thread finds the bit, or we see its mark, draining or later.
     g.bits.of(bin)
         .word(row, index / 64)
         .fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
@@ -214,7 +214,7 @@ struct PendingBitmap : MagazineDepot<Line> {
     for (;;) {
       if (mark == kQueued || mark == kDirty) return false;
       const std::uint16_t next = mark == kIdle ? kQueued : kDirty;
-      // Release: who drains sees the bit. Acquire: who pushes sees that the last drain is over.
+      // Release: a draining thread sees the bit. Acquire: a pushing thread sees that the last drain is over.
       if (entry.mark.compare_exchange_weak(mark, next, std::memory_order_seq_cst)) return next == kQueued;
     }
   }
@@ -224,7 +224,7 @@ struct PendingBitmap : MagazineDepot<Line> {
       std::uint64_t seen = 0;
       Head& head = open_queue(g, owner, bin, seen);
       g.entries[row].next.store(row_of(seen), std::memory_order_relaxed);
-      // Release: the entry is whole for who takes the queue. In the order of note_waiting().
+      // Release: the entry is whole for the thread that takes the queue. In the order of note_waiting().
       if (head.compare_exchange_weak(seen, with_row(seen, row), std::memory_order_seq_cst,
                                      std::memory_order_relaxed))
         break;
@@ -232,7 +232,7 @@ struct PendingBitmap : MagazineDepot<Line> {
     note_waiting(g);
   }
 
-  // The owner's queue as `seen`, or, if nobody carries the owner, the orphans'.
+  // The owner's queue as `seen`, or, if no thread carries the owner, the orphans'.
   static Head& open_queue(Global& g, unsigned owner, Bin bin, std::uint64_t& seen) {
     seen = queue(g, owner, bin).load(std::memory_order_relaxed);
     if (owner == kOrphans || is_open(seen)) return queue(g, owner, bin);
@@ -241,7 +241,7 @@ struct PendingBitmap : MagazineDepot<Line> {
   }
 
   // After a push. Sequentially consistent, as are the push, something_waits() and detach(): either we see
-  // that the flag is down and raise it, or who took it down sees our push.
+  // that the flag is down and raise it, or the thread that took it down sees our push.
   static void note_waiting(Global& g) {
     if (!g.waiting.load(std::memory_order_seq_cst)) g.waiting.store(true, std::memory_order_relaxed);
   }
@@ -258,7 +258,7 @@ struct PendingBitmap : MagazineDepot<Line> {
   }
 
   // The end of a queue that was detached. What others pushed meanwhile is short, and goes before it. If the
-  // queue was closed meanwhile, and looked through, nobody would find it there.
+  // queue was closed and searched meanwhile, no thread would find it there.
   static void give_back(Global& g, unsigned owner, Bin bin, std::uint32_t rest) {
     for (;;) {
       std::uint64_t seen = 0;
@@ -279,8 +279,8 @@ struct PendingBitmap : MagazineDepot<Line> {
 
   static void drain(Global& g, unsigned owner, Bin bin, std::uint32_t row, SlotArray& out, unsigned want) {
     Entry& entry = g.entries[row];
-    // Before any look at a word, for every thread: whoever sets a bit after our look sees this mark. An
-    // exchange, because a store would wait in this core's store buffer while the looks go ahead.
+    // Before any read of a word, for every thread: a thread that sets a bit after our read sees this mark. An
+    // exchange, because a store would wait in this core's store buffer while the reads go ahead.
     entry.mark.exchange(kDraining, std::memory_order_seq_cst);
     // A span may have been queued for a bit that was collected before, and may have another class by now.
     const Bin now = entry.bin.load(std::memory_order_seq_cst);
@@ -288,8 +288,8 @@ struct PendingBitmap : MagazineDepot<Line> {
     bool left = false;
     for (unsigned w = 0; w < words && !left; ++w) left = take_word(g, row, w, now, bin, out, want);
     std::uint16_t mark = kDraining;
-    // Release: pairs with announce(). Acquire: who made it dirty set a bit before, and the next to drain has
-    // to find it.
+    // Release: pairs with announce(). Acquire: the thread that made it dirty set a bit before, and the next
+    // drain has to find it.
     if (!left &&
         entry.mark.compare_exchange_strong(mark, kIdle, std::memory_order_acq_rel, std::memory_order_acquire))
       return;
@@ -304,8 +304,8 @@ struct PendingBitmap : MagazineDepot<Line> {
                         unsigned want) {
     std::atomic<std::uint64_t>& word = g.bits.of(now).word(row, w);
     if (word.load(std::memory_order_seq_cst) == 0)
-      return false;  // who sets a bit now sees our mark: see drain()
-    // Acquire: pairs with defer. Release: who sets a bit after this sees that we are draining.
+      return false;  // a thread that sets a bit now sees our mark: see drain()
+    // Acquire: pairs with defer. Release: a thread that sets a bit after this sees that we are draining.
     std::uint64_t bits = word.exchange(0, std::memory_order_acq_rel);
     const std::uintptr_t span = g.base + (std::uintptr_t{row} << kGranuleShift);
     for (; now == bin && bits != 0 && out.count < want; bits &= bits - 1) {

@@ -14,8 +14,8 @@
 
 namespace hz {
 
-// Of how many slots a parcel of a class is full: whoever collects takes whole parcels. Of a spare class by
-// the least size that it can have, so that its parcels may hold up to twice kParcelBytes.
+// The number of slots of a full parcel of a class: a collecting thread takes whole parcels. A spare class
+// counts with the least size that it can have, so that its parcels may hold up to twice kParcelBytes.
 template <class Line, class Number>
 consteval std::array<Number, kBins> full_parcels() {
   std::array<Number, kBins> full{};

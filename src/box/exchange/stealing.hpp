@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom a thread asks for slots that wait for others, before it maps memory: owners without a thread, whose
-// slots nobody would come for, and, where the box lends, any owner, whose threads may be waiting for a
-// processor. Part of the exchange boxes that keep owners apart. A walk along at most kLooks owners, from
-// where the last one of the processor ended.
+// The owners that a thread asks for their slots before it maps memory. They are owners without a thread,
+// whose slots no thread would collect. If the box lends, they are any owners, whose threads may be waiting
+// for a processor. Part of the exchange boxes that keep owners apart. A walk along at most kLooks owners,
+// from where the last one of the processor ended.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ class Stealing {
  public:
   static constexpr unsigned kLooks = 64;
 
-  // Until `found`(owner) says so. How many threads an owner has is a hint: anybody may take from any list.
+  // Calls `found`(owner) until it returns true. The number of an owner's threads is a hint: any thread may
+  // take from any list.
   void ask(auto& owners, bool anybody, auto found) {
     const unsigned end = owners.end();
     const unsigned looks = end < kLooks ? end : kLooks;

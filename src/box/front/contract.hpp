@@ -33,7 +33,7 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   // Nothing yet, with room for n <= its capacity
   { F::space(thread, bin, n) } -> std::same_as<typename F::Bundle>;
   { F::fill(thread, bin, bundle) } -> std::same_as<void>;  // what has been put there is the bin's
-  // At most n leave; none only if there are none. An array still lies in the bin, until somebody has copied
+  // At most n leave; none only if there are none. An array still lies in the bin, until the caller has copied
   // it:
   { F::drain(thread, bin, n) } -> std::same_as<typename F::Bundle>;
   { F::drained(thread, bin, n) } -> std::same_as<void>;  // so many did

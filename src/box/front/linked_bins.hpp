@@ -6,9 +6,9 @@
 //
 //   length(list of bin) == capacity[bin] - room[bin]
 //
-// Pop and put count first and write the head last, so that whoever stops a thread anywhere sees by this
-// equation whether it stands inside of one. That is what lets a stranger take the lists away without a word
-// more on the hot path: see heap/process/revoke.hpp.
+// Pop and put count first and write the head last, so that a thread that stops another one anywhere sees by
+// this equation whether it stands inside of one. So a remote thread can take the lists away without a further
+// word on the hot path: see heap/process/revoke.hpp.
 #pragma once
 
 #include "base/free_list.hpp"
@@ -143,7 +143,7 @@ struct LinkedBins {
     return true;
   }
 
-  // The equation tells what became of an unresolved list: if the owner's bin is short of it, nobody took it.
+  // The equation resolves a list: if the owner's bin is short of it, no thread took it.
   static void reconcile(PerThread& t) {
     if (t.unresolved != nullptr) {
       const Bin bin = t.unresolved_bin;
@@ -167,7 +167,8 @@ struct LinkedBins {
   }
 
  private:
-  // For the compiler; the machine is told by whoever needs to know (os::barrier_on_all_threads).
+  // Orders for the compiler only; a thread that needs the order passes a barrier
+  // (os::barrier_on_all_threads).
   HZ_INLINE static void in_this_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
   static std::int32_t length(const PerThread& t, Bin bin) {

@@ -13,10 +13,10 @@
 // sequence of calls comes to the boundary more often than once a magazine. Magazines change hands whole: see
 // exchange().
 //
-// Pop and put count first and write the top last: whoever stops a thread anywhere sees by this equation
-// whether it stands inside of one (heap/process/revoke.hpp). A bin that is detached has its top on `scratch`,
-// where the one put that may be under way finds a place and the one pop finds a null. Source of the idea: J.
-// Bonwick, J. Adams, "Magazines and Vmem", 2001.
+// Pop and put count first and write the top last: a thread that stops another one anywhere sees by this
+// equation whether it stands inside of one (heap/process/revoke.hpp). A bin that is detached has its top on
+// `scratch`, where the one put that may be under way finds a place and the one pop finds a null. Source of
+// the idea: J. Bonwick, J. Adams, "Magazines and Vmem", 2001.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -286,7 +286,8 @@ struct MagazineBins {
  private:
   static inline constinit void* nothing[1] = {};  // below every array of a thread that has none
 
-  // For the compiler; the machine is told by whoever needs to know (os::barrier_on_all_threads).
+  // Orders for the compiler only; a thread that needs the order passes a barrier
+  // (os::barrier_on_all_threads).
   HZ_INLINE static void in_this_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
   HZ_INLINE static void undo(PerThread& t, Bin bin, std::int32_t step) {

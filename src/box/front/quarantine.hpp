@@ -5,13 +5,13 @@
 // freed, and a second free of it, or a late write to it, meets it free. The bins are magazine_bins.hpp. Used
 // by secure; costs some fifteen instructions a free and nothing a malloc.
 //
-//   waiting[bin][0, places(bin))     null: nobody; the larger the class, the fewer
+//   waiting[bin][0, places(bin))     null: empty; the larger the class, the fewer
 //
-// What waits is cached: it leaves with all that the thread gives up, and who takes an idle thread's bins away
-// takes its rings (heap/process/revoke.hpp). A ring that is detached has `late` in its place: the one free
-// that may be under way finds a ring there that is empty, and its slot there is put again when the owner is
-// back. Such a free gives the room back that it counted, so a bin whose count agrees with its length has a
-// ring at which nobody is.
+// Slots in rings are cached: they leave with the rest of the thread's cache, and a revocation of an idle
+// thread's bins takes its rings (heap/process/revoke.hpp). A ring that is detached has `late` in its place:
+// the one free that may be under way finds a ring there that is empty, and its slot there is put again when
+// the owner is back. Such a free gives the room back that it counted, so a bin whose count agrees with its
+// length has a ring that no thread is using.
 #pragma once
 
 #include "box/front/magazine_bins.hpp"
@@ -46,11 +46,11 @@ struct Quarantine : MagazineBins<Line> {
   struct PerThread : Bins::PerThread {
     OwnerWord<Place*> rings[kBins];
     Dice dice;
-    OwnerWord<Bin> came{0};  // the class of the last free that found nobody in its place
+    OwnerWord<Bin> came{0};  // the class of the last free that found its place empty
     Store* store = nullptr;
   };
 
-  // The rings, for who counts from outside (observe/) what waits in them.
+  // The rings, for readers from outside (observe/) that count their slots.
   static constexpr auto words() {
     return layout::joined(
         Bins::words(),

@@ -34,14 +34,14 @@ enum class Seen : unsigned char {
   kWithLock,  // in a later call, while a lock of the heap is held: the stack must not be walked
 };
 
-// Where a slot is in its life, for a guard that is told of each move; see lifecycle.hpp.
+// The phase of a slot's life, for a guard that checks each move; see lifecycle.hpp.
 enum class Phase : std::uint8_t {
   kReleased,       // not carved: its span has no slots yet, or none any more
   kCentralFree,    // in its span
   kLocalFree,      // a thread's
   kAllocated,      // the program's
   kRemotePending,  // freed by a stranger, and in that one's outbox
-  kTransferFree,   // in the exchange, anybody's
+  kTransferFree,   // in the exchange, for any thread
   kOrphan          // freed by a stranger, and its owner has no thread
 };
 
@@ -64,15 +64,15 @@ concept GuardContract = requires(typename G::PerThread& thread, const typename G
   { G::intact(seen, free_slot) } -> std::same_as<bool>;  // at the boundary: is it still as on_free left it?
   { G::report(fault, at, bin, line, how) } -> std::same_as<void>;  // returns only if the program is to go on
 
-  { G::kTracks } -> std::convertible_to<bool>;  // it is told of what follows; else nobody asks
-  // By who holds it. As an outbox kept it, it is a plain pointer afterwards. False: it is not where it may
-  // come from.
+  { G::kTracks } -> std::convertible_to<bool>;  // the heap reports the following to it
+  // Called by the slot's holder. A pointer in the form of an outbox becomes a plain one. False: the slot is
+  // not where it may come from.
   { G::move(taken, bin, phase) } -> std::same_as<bool>;
   // The span has no slots any more; one that was not in it, or none
   { G::retire(span, bin) } -> std::same_as<const void*>;
 
-  // Bytes behind each block that are the guard's; 0: none, and nobody asks for what a guard with seals does
-  // (sealed.hpp)
+  // Bytes behind each block that are the guard's; 0: none, and the heap does not call the functions of a
+  // guard with seals (sealed.hpp)
   { G::kSealBytes } -> std::convertible_to<std::size_t>;
   { G::fault_of_free(slot, bin) } -> std::same_as<Fault>;  // of a slot that on_alloc refused
 };

@@ -6,13 +6,13 @@
 // load, a compare and a store each malloc and each free, and the same for each slot that crosses the
 // boundary.
 //
-// The generation goes on with each allocation (and with a free that a full bin turned away). Who claims a
-// stranger's slot seals it: the pointer in the outbox carries the generation that was claimed, and opens only
-// while that is still the slot's. So if the owner frees a slot between its look and its store, and a stranger
-// claims it there, which both may do, the entry in the outbox is void, is reported, and is not taken in
-// twice; and of two entries for a slot one at most opens, so that no move but the claim needs a locked
-// instruction. It has kGenerations values; it begins again when the pages of the table have been given back,
-// which is when all slots there are released.
+// The generation goes on with each allocation (and with a free that a full bin turned away). A thread that
+// claims a remote slot seals it: the pointer in the outbox carries the generation that was claimed, and opens
+// only while that is still the slot's. The owner may free a slot, and a remote thread may claim it between
+// the owner's read and its store. Then the entry in the outbox is void. It is reported, and not taken twice.
+// Of two entries for a slot one at most opens, so that no move but the claim needs a locked instruction. It
+// has kGenerations values; it begins again when the pages of the table have been given back, which is when
+// all slots there are released.
 #pragma once
 
 #include "base/slot_bytes.hpp"
@@ -20,7 +20,7 @@
 
 namespace hz {
 
-// A step of a slot's life, and who takes it.
+// A step of a slot's life, and its cause.
 struct Step {
   Phase from, to;
   const char* by;
@@ -30,16 +30,16 @@ inline constexpr Step kSteps[] = {
     {Phase::kReleased, Phase::kLocalFree, "a refill carves it from a span"},
     {Phase::kCentralFree, Phase::kLocalFree, "a refill takes it from its span"},
     {Phase::kTransferFree, Phase::kLocalFree, "a refill takes it from the transfer cache"},
-    {Phase::kRemotePending, Phase::kLocalFree, "a refill recalls it: who freed it has it from here on"},
+    {Phase::kRemotePending, Phase::kLocalFree, "a refill of the freeing thread recalls it"},
     {Phase::kLocalFree, Phase::kAllocated, "malloc; its generation begins"},
     {Phase::kAllocated, Phase::kLocalFree, "free by its owner"},
-    {Phase::kAllocated, Phase::kRemotePending, "free by a stranger, who claims it"},
+    {Phase::kAllocated, Phase::kRemotePending, "free by a remote thread, which claims it"},
     {Phase::kRemotePending, Phase::kTransferFree, "a delivery of the outbox"},
     {Phase::kRemotePending, Phase::kOrphan, "a delivery that finds the owner without a thread"},
     {Phase::kRemotePending, Phase::kCentralFree, "a delivery when nothing more may wait"},
     {Phase::kLocalFree, Phase::kTransferFree, "a full bin"},
     {Phase::kLocalFree, Phase::kCentralFree,
-     "a full bin when nothing more may wait; whoever takes a cache back"},
+     "a full bin when nothing more may wait; a revocation of a cache"},
     {Phase::kTransferFree, Phase::kCentralFree, "back-pressure: the transfer cache has no room"},
     {Phase::kOrphan, Phase::kCentralFree, "the delivery: the span's next owner finds it there"},
     {Phase::kCentralFree, Phase::kReleased, "the span retires"},

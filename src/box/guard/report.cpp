@@ -67,7 +67,7 @@ HZ_COLD void FaultReport::tell(Fault fault, const void* at, Bin bin, const char*
                                bool fatal) {
   os::probe::fault(static_cast<unsigned>(fault), address(at));
   send_line(fault, at, bin, line, fatal);
-  // Acquire: pairs with who sets it.
+  // Acquire: pairs with its store.
   if (const Explain more = explain.load(std::memory_order_acquire)) more(address(at), code);
   if (fatal) ending.store(true, std::memory_order_relaxed);
 }

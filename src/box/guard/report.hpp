@@ -31,8 +31,8 @@ struct FaultReport {
 
   // `strict`: what is never fatal elsewhere is as fatal as the rest.
   static void send(Fault fault, const void* at, Bin bin, const char* line, Seen seen, bool strict = false);
-  // The same, and if it is `fatal` the caller sees to it that the program ends. `code`: what touched that
-  // address; 0: nobody did.
+  // The same; if it is `fatal` the caller ends the program. `code`: the place of the code that touched that
+  // address, or 0.
   static void tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code, bool fatal);
 
   // Adds what it knows of that address, in lines of its own.

@@ -67,8 +67,8 @@ struct Sealed : SlotBytes<Line>, SealedRuns, WithoutPhases {
 
   // --- a slot
 
-  // False: it is not as its free left it, no byte of it. It is live when it has its seal, not before: who
-  // looks at a live slot finds one (`look`).
+  // Returns false if any byte is not as its free left it. The slot becomes live after it has its seal: `look`
+  // finds one in each live slot.
   static bool on_alloc(void* slot, Bin bin) {
     return HZ_LIKELY(get(slot, bin) != kLive) && HZ_LIKELY(is_untouched(slot, bin));
   }
@@ -110,7 +110,8 @@ struct Sealed : SlotBytes<Line>, SealedRuns, WithoutPhases {
     Canary::write(end, Canary::key_of(end), between);
     make_live(at(slot, bin));
   }
-  // Of a live block: what was asked for. Never more than the slot has, whoever writes to the seal meanwhile.
+  // Returns the requested size of a live block. It is never more than the slot has, even if the program
+  // writes to the seal meanwhile.
   HZ_INLINE static std::size_t bytes(const void* slot, Bin bin) {
     const std::uintptr_t end = end_of(slot, bin), all = end - address(slot);
     const std::uint64_t between = Canary::distance_in(Canary::at(end) ^ Canary::key_of(end));
@@ -136,7 +137,7 @@ struct Sealed : SlotBytes<Line>, SealedRuns, WithoutPhases {
     const std::uintptr_t end = end_of(slot, bin);
     Zeroes::write_much(address(slot), reach(slot, end, bytes(slot, bin)));
   }
-  // Nobody is a stranger where threads have one owner.
+  // No thread is remote: all threads have one owner.
   HZ_INLINE static void* claim(const PerThread& thread, void* slot, Bin bin) {
     if (!may_free(thread, slot, bin)) return nullptr;
     bin <= kLastAtHand ? on_free(thread, slot, bin) : on_free_much(slot, bin);
@@ -163,9 +164,8 @@ struct Sealed : SlotBytes<Line>, SealedRuns, WithoutPhases {
       Canary::write(end, Canary::key_of(end), 0);
     }
   }
-  // All of a span: the first place where somebody wrote who should not have, in a live slot or in one that is
-  // at rest. A slot is looked at twice: a thread that nobody counts may be making another size of its block,
-  // which is not live meanwhile.
+  // Checks all of a span: returns the first place with a wrong write, in a live slot or in an idle one. It
+  // reads a slot twice: a thread that is not counted may be resizing its block, which is not live meanwhile.
   static const void* look(std::uintptr_t span, Bin bin, Fault& fault, auto is_at_rest) {
     const std::size_t size = bin_size(bin), used = bin_slots(bin) * size;
     for (std::uintptr_t at = span; at < span + used; at += size) {
@@ -242,7 +242,8 @@ struct Sealed : SlotBytes<Line>, SealedRuns, WithoutPhases {
     return Canary::is_distance(word) && between <= end - address(slot) &&
            Redzone::has(end - between, between < kFence ? between : kFence);
   }
-  // Whether a byte below a block was written: that of a span's first slot belongs to whoever is there.
+  // Returns false if a byte below a block was written. The byte below a span's first slot belongs to another
+  // span.
   HZ_INLINE static bool is_sealed_below(const void* slot) {
     if (HZ_UNLIKELY(address(slot) % kGranule == 0)) return true;
     return Canary::is_valid(address(slot) - kSealBytes);

@@ -7,13 +7,12 @@
 //
 //   nothing   never handed out since the pages were last given back
 //   live      the program has it
-//   claimed   a stranger freed it (compare-and-swap: of two strangers one gets it) and it is on its way back
+//   claimed   a remote thread freed it (compare-and-swap: of two one gets it) and it is on its way back
 //   free      in a thread's bin, or in its span
 //
-// Only who holds a slot writes its byte: the program by freeing it, or the thread in whose bin it lies. So
-// the owner's free is a plain load and store. If it meets a stranger's free of the same block within those
-// few instructions both pass; then the slot does not arrive as claimed, is reported then, and is not taken in
-// twice.
+// Only the holder of a slot writes its byte: the program by freeing it, or the thread in whose bin it lies.
+// So the owner's free is a plain load and store. If a remote free of the same block falls within those few
+// instructions, both pass. Then the slot does not arrive as claimed, is reported, and is not taken twice.
 #pragma once
 
 #include "base/slot_bytes.hpp"

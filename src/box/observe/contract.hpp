@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: what is counted? Events are counted at the boundary and on slow paths, per thread, and summed when
-// somebody asks. Counting never steers behaviour.
+// Role: counts events at the boundary and on slow paths, per thread, and sums them on request. Counting never
+// steers behaviour.
 #pragma once
 
 #include <concepts>
@@ -36,7 +36,7 @@ enum class Event : unsigned {
 };
 inline constexpr unsigned kEvents = static_cast<unsigned>(Event::kCount);
 
-// For who reads them from outside.
+// For readers from outside.
 inline constexpr const char* kEventNames[kEvents] = {
     "event.alloc_small",     "event.alloc_medium",     "event.alloc_large",    "event.free_small",
     "event.free_medium",     "event.free_large",       "event.refills",        "event.flushes",

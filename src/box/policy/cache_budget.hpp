@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How much a thread caches: the sum of its bins' capacities has a budget, which follows what the thread does.
-// A bin that runs empty or full grows while the budget lasts. When it is spent, a bin in turn gives up half
-// of its own now and then, so that what the thread no longer uses does not hold the budget for ever; and the
-// budget follows how often that happens. Asked at each refill and flush; a few comparisons.
+// A bin that runs empty or full grows while the budget lasts. When it is spent, a bin in turn loses half of
+// its own now and then, so that unused bins do not keep the budget without end. The budget follows how often
+// that happens. Asked at each refill and flush; a few comparisons.
 #pragma once
 
 #include "box/policy/contract.hpp"
@@ -41,8 +41,8 @@ struct CacheBudget {
     return t.denied % kDeniedPerBudget == 0 ? Denial::kOneGivesAtThatTime : Denial::kOneGives;
   }
   // A cache of twice the size is worth its memory to a thread that spends a good part of its time at the
-  // boundary. By the clock on the wall, for that of a thread's processor is a system call: who waits for a
-  // processor looks calm, and busy again within its next slice of time.
+  // boundary. Measures by wall-clock time, because a thread's CPU time costs a system call. A thread that
+  // waits for a processor looks calm, and busy again within its next slice of time.
   static void denied_often(PerThread& t, std::uint64_t now) {
     const std::uint64_t spent = now - t.set_at;
     t.set_at = now;

@@ -30,7 +30,7 @@ struct Cap {
   unsigned retain = 105;           // per cent of live bytes that a calm process may hold
   unsigned looks = 32;             // granules that it looks at for free pages, for each new span
   unsigned busy = 40;              // a thread is, from so many 1024ths of its time at the boundary on
-  unsigned purger = 32;            // 1024ths of a processor that the purger may look in vain; 0: any
+  unsigned purger = 32;            // 1024ths of a processor for useless scans of the purger; 0: any
 };
 
 // What else bounds a thread's cache.
@@ -54,8 +54,8 @@ struct Bounds {
   bool follows = true;                  // slots may wait for as much as there recently was
 };
 
-// What the process holds, in bytes, by who has it: the program, the exchange, threads' bins at most, spans
-// that slots hold open, nobody but the system does not know.
+// The process's memory in bytes, by holder: the program, the exchange, threads' bins at most, spans that
+// slots keep open, and free pages that are dirty.
 struct Held {
   std::size_t blocks = 0, waiting = 0, cached = 0, in_spans = 0, dirty = 0;
   std::size_t idle() const { return waiting + cached + dirty; }
@@ -95,7 +95,7 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::is_unused(t, bin, fingerprint) } -> std::same_as<bool>;
   // Is the capacities' sum more than it should come to be, so that it is to give up half, too?
   { P::is_over(seen, allowance, size) } -> std::same_as<bool>;
-  // What happens at the boundary is told, by any thread, while the policy watches.
+  // Any thread reports the events at the boundary while the policy watches.
   // Once, when the heap opens; on so many processors
   { P::set_learning(learning, cap, capacity) } -> std::same_as<void>;
   { P::cap() } -> std::same_as<Cap>;
@@ -110,11 +110,11 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::crossed(t, microseconds, microseconds) } -> std::same_as<bool>;
   { P::bounds(microseconds) } -> std::same_as<Bounds>;
   { P::holds(microseconds, held) } -> std::same_as<void>;  // at that time; presets are rated by it
-  // So long the purger waits, usually so many milliseconds, after it looked in vain for so many microseconds
+  // The purger's pause, usually so many milliseconds, after scans of so many microseconds that found nothing
   { P::purger_rest(capacity, microseconds) } -> std::same_as<unsigned>;
   { P::looks() } -> std::same_as<unsigned>;  // granules to look at for free pages, for each new span; 0: none
   { P::watched() } -> std::same_as<const SizeWatch&>;  // for a profile
-  { P::peak() } -> std::same_as<Held>;                 // the most that it was told of, likewise
+  { P::peak() } -> std::same_as<Held>;                 // the highest that was reported, likewise
   { P::begin_process() } -> std::same_as<void>;        // in the child of a fork
   { P::decisions() } -> std::same_as<Decisions>;
   // Once, when the heap opens: of the presets that it rates, that one is in force, whether it learns or not.

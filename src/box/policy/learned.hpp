@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A policy that can watch its program: the capacities and budgets of `Rules`, and on demand (HZ_POLICY) a
-// look at what the program asks for and how much of its time passes at the boundary. `observe` notes what it
-// would do, for the profile that is written when the process exits. `learn` does it: deals out spare classes,
-// gives memory to who spends time at the boundary and holds others tight, and tries presets. While neither is
-// on, an event is not told: one load at each crossing. Used by all lines of boxes.
+// A policy that can watch its program. It has the capacities and budgets of `Rules`. On demand (HZ_POLICY) it
+// observes the program's sizes and the share of its time at the boundary. `observe` records what it would do,
+// for the profile that is written when the process exits. `learn` does it: it assigns spare classes, gives
+// memory to threads that spend time at the boundary and little to others, and tries presets. While neither is
+// on, no event is reported: one load at each slow path. Used by all lines of boxes.
 #pragma once
 
 #include "base/text.hpp"
@@ -106,7 +106,7 @@ struct Learned : Rules {
   }
   static unsigned looks() { return process.tight.load(std::memory_order_relaxed) ? caps.looks.get() : 0; }
 
-  // Whoever comes while somebody else is at it goes on: the next window is near.
+  // A thread that comes while another one is at it goes on: the next window is near.
   static void holds(std::uint64_t now, const Held& held) {
     if (!watches() || taken.exchange(true, std::memory_order_acquire)) return;
     if (held.all() > largest.all()) largest = held;
@@ -132,7 +132,7 @@ struct Learned : Rules {
     return false;
   }
 
-  // In the child of a fork: whoever was at it is not there.
+  // In the child of a fork: the thread that was at it does not exist.
   static void begin_process() { taken.store(false, std::memory_order_relaxed); }
 
   static const SizeWatch& watched() { return watch; }
@@ -158,11 +158,11 @@ struct Learned : Rules {
   static constexpr std::size_t kTightFloor = kMiB;  // free bytes that may stay in a tight process
 
   static void end_round(const Held& held) {
-    if (!learns.get() || latest.all < kLeastRound) return;  // hardly anybody was at work: no evidence
+    if (!learns.get() || latest.all < kLeastRound) return;  // hardly any thread was at work: no evidence
     tempo.choose(rating.round(cost_of(latest, held)));
     process.moves.store(rating.moves(), std::memory_order_relaxed);
   }
-  // What spans hold open is nobody's choice.
+  // Spans that slots keep open do not count: no setting changes them.
   static unsigned cost_of(const Tempo::Spent& spent, const Held& held) {
     const std::size_t all = held.all() - held.in_spans + kLittle;
     const std::size_t idle = held.idle() / kKiB * Tempo::kAll / (all / kKiB);
@@ -185,7 +185,7 @@ struct Learned : Rules {
   static inline constinit SizeWatch watch;
   static inline constinit Tempo tempo;
   static inline constinit std::atomic<bool> taken{false};
-  // Of who has taken them.
+  // Written by the thread that has `taken`.
   static inline constinit Rating rating;
   static inline constinit Tempo::Spent latest;
   static inline constinit Held largest;

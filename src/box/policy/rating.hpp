@@ -69,7 +69,7 @@ class Rating {
       rest_ = kFirstRest;
       return;
     }
-    // Who wins is met again at once; the others have their turn.
+    // A winner plays the leader again at once; otherwise the next one has its turn.
     if (won == kStake) return;
     turn_ = (turn_ + 1) % (kPlayers - 1);
     if (turn_ != 0) return;

@@ -34,7 +34,7 @@ class SizeWatch {
   // Whether it is time to look at the class: never at one whose doubling has no spare class.
   bool acquired(Bin bin) {
     const std::uint32_t spans = spans_[bin].fetch_add(1, std::memory_order_relaxed) + 1;
-    if (spans > kMostSpans) return false;  // others were quicker to give back what is told here
+    if (spans > kMostSpans) return false;  // others returned spans before this count reached them
     if (spans > most_spans_[bin].load(std::memory_order_relaxed))
       most_spans_[bin].store(spans, std::memory_order_relaxed);
     return may_choose(bin) && spans >= kLeastSpans && spans % kSpansPerLook == 0;

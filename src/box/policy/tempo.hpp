@@ -12,8 +12,8 @@
 //   the process is roomy while a quarter of the windows of its threads are busy, from `roomy_from` on;
 //               tight when that is kCalm ago
 //
-// Shares are of the clock on the wall, times the threads that a processor has to serve: who waits for one
-// would look calmer than he is. Who sleeps does.
+// Shares are of wall-clock time, times the threads that a processor has to serve. Without that a thread that
+// waits for a processor would look calmer than it is. A thread that sleeps does.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ class Tempo {
   static constexpr std::uint64_t kWindow = 4096, kCalm = 65536, kRound = 131072;  // microseconds
   static constexpr unsigned kAll = 1024;                                          // shares are parts of it
   static constexpr unsigned kNever = ~0U / kAll;
-  // One window counts for a kMemory-th, and for no more than so many eighths of busy; one crossing for no
-  // more than kLongest: who was put off a processor, or gave pages back, is not busy.
+  // One window counts for a kMemory-th, and for no more than so many eighths of busy; one slow path for no
+  // more than kLongest: a thread that lost its processor, or purged pages, is not busy.
   static constexpr unsigned kMemory = 4, kMostOfOne = 20;
   static constexpr unsigned kWindows = 16, kRoomyPart = kAll / 4;
   static constexpr std::uint64_t kLongest = 64;  // microseconds
@@ -93,7 +93,7 @@ class Tempo {
     sample_more(t);
     const std::uint64_t inside = t.inside < all ? t.inside : all;
     end_window(t, static_cast<unsigned>(inside * kAll / all) * waiters_.load(std::memory_order_relaxed), end);
-    // Whoever slept was not there.
+    // A thread that slept was not present.
     const std::uint64_t present = all < 2 * kWindow ? all : 2 * kWindow;
     all_.fetch_add(present, std::memory_order_relaxed);
     inside_.fetch_add(inside < present ? inside : present, std::memory_order_relaxed);
@@ -126,7 +126,7 @@ class Tempo {
     return {inside_.load(std::memory_order_relaxed), all_.load(std::memory_order_relaxed),
             waiters_.load(std::memory_order_relaxed)};
   }
-  // One caller is told that a round is over, and what was spent in it.
+  // Returns true to one caller when a round is over, with the time that was spent in it.
   bool ends_round(std::uint64_t now, std::uint64_t length, Spent& spent) {
     std::uint64_t began = round_began_.load(std::memory_order_relaxed);
     if (began != 0 && (now < began || now - began < length)) return false;

@@ -101,13 +101,13 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   { P::kWholeSpans } -> std::convertible_to<bool>;      // all slots, when a span is adopted: none is fresh
   { P::kTableBytesPerGranule } -> std::convertible_to<std::size_t>;
   { P::open(g, span, span, want) } -> std::same_as<void>;  // arena's base, table, granules
-  // A new span, nothing carved yet; `want` slots of it at once. In one step: a span that somebody adopts, and
-  // then finds slots elsewhere, would stay for good, for nobody would ever return the last slot of it.
+  // A new span, nothing carved yet; `want` slots of it at once. In one step: if a thread adopted a span and
+  // then found slots elsewhere, the span would stay for good, because no thread would return its last slot.
   // Where spans are carved whole, they are listed as those of take() are.
   { P::adopt(g, span, bin, owner, zeroed, want, slots) } -> std::same_as<Taken>;
   // From one span; no slots if there is none. Those that were free are listed, at most `want`, the first to
-  // hand out last. Last argument: of anybody's spans; else of one that this owner had last, if a few looks
-  // show one.
+  // hand out last. Last argument: spans of any owner; otherwise one that this owner had last, if a short
+  // search finds one.
   { P::take(g, bin, owner, slots, want, zeroed) } -> std::same_as<Taken>;
   { P::carved(taken, bin) } -> std::same_as<Carved>;
   { P::give(g, bin, slots, want) } -> std::same_as<Given>;  // what is rejected comes to the front of `slots`

@@ -125,8 +125,8 @@ struct BasicSpanPool {
     return static_cast<std::size_t>(__builtin_popcount(g.table.spans[g.table.row_of(span)].absent)) * kPage;
   }
 
-  // Of `count` slots of one class that somebody holds, those that can be out of their spans, each once, come
-  // to the front; how many. Slots stand as if free while the others are looked at.
+  // Moves those of the caller's `count` slots of one class that can be out of their spans, each once, to the
+  // front, and returns their number. Slots stand as if free while the others are checked.
   static unsigned sift(Global& g, Bin bin, void** slots, unsigned count) {
     unsigned good = 0, kept = 0;
     const auto home = [&](void*& slot) HZ_ALWAYS_INLINE { std::swap(slots[good++], slot); };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Role: what is kept, and when are pages given back? The boundary tells it about every byte that leaves or
-// joins the spans and the shared lists, and asks it two questions: may these slots wait in the exchange, and
-// how much may stay dirty? When nobody crosses the boundary, the purger's tick asks instead.
+// Role: bounds the free memory that is kept, and says when pages return. The boundary reports every byte that
+// leaves or joins the spans and the shared lists. It asks whether slots may wait in the exchange, and how
+// much may stay dirty. While no thread takes the slow path, the purger's tick asks instead.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ struct RetainSettings {
   std::size_t floor = kUsual;  // free bytes that may stay in any case
 };
 
-// What nobody has needed for a while.
+// Memory that no thread has needed for a while.
 struct Unneeded {
   std::size_t waiting = 0, dirty = 0;  // bytes
 };
@@ -52,7 +52,7 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::fold(g, t) } -> std::same_as<void>;  // whatever it is
   // Read at once: before what is dear is done by what was read earlier
   { R::look(seen, t) } -> std::same_as<void>;
-  { R::rest(g, yes) } -> std::same_as<void>;                // time has passed; idle: nobody is at work
+  { R::rest(g, yes) } -> std::same_as<void>;                // time has passed; idle: no thread is at work
   { R::at_rest(seen) } -> std::same_as<bool>;               // more of it would change nothing
   { R::may_wait(seen, own, bytes) } -> std::same_as<bool>;  // may slots of that size wait in shared lists?
   { R::must_go(seen, own) } -> std::same_as<bool>;  // ... so many that even their owner is to lose some

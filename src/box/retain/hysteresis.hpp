@@ -14,7 +14,7 @@
 //   allowed   = percent% of recent
 //   spare     = floor + (allowed - live, at least 0)
 //   waiting  <= spare / 2; beyond kFreelyWaiting, slots up to kSmall join only below spare / 16, for
-//             spans give them in order; without a purger no slots do, for nobody would take back what waits
+//             spans give them in order; without a purger no slots do: no thread would take them back
 //   dirty    <= spare - waiting, at least spare / 4;  a purge goes down to 3/4 of that
 //   a thread has spans of its own while free slots in spans are below kSpreadFreely and a kSpread-th of out
 //   unneeded: so much of waiting, and so much of dirty beyond kAloneFloor, was there at each of the purger's

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Route by byte tags: one byte per 64 KiB granule at the arena's start, the class of what starts there, 0
-// where nothing does. Used by hakozuna. No owner, so a slot belongs to whoever frees it; a cache line of tags
-// covers 4 MiB of heap. The answer of a look-up is the bin as it stands: what has no bin gets one that admits
-// nothing.
+// where nothing does. Used by hakozuna. No owner, so a slot belongs to the thread that frees it; a cache line
+// of tags covers 4 MiB of heap. The answer of a look-up is the bin as it stands: what has no bin gets one
+// that admits nothing.
 #pragma once
 
 #include "box/route/flat_table.hpp"

@@ -27,7 +27,7 @@ struct FlatTable {
     g.base.set(base);
     g.pieces.set(bytes >> kShift);
   }
-  // The arena has grown. Whoever asks about an address in there was given it after this.
+  // The arena has grown. A thread can ask about an address in there only after this.
   static void cover(Global& g, std::size_t bytes) { g.pieces.set(bytes >> kShift); }
   HZ_INLINE static bool covers(const Global& g, std::uintptr_t at) {
     return (at - g.base.get()) >> kShift < g.pieces.get();

@@ -12,8 +12,8 @@
 // had (sanitizers and small address spaces have no such addresses) a range is reserved, and made usable in
 // the same steps.
 //
-// What is used lies in stretches; most processes have one. Another begins where somebody else's mapping is in
-// the way, or where a large alignment would leave a large gap. They are so far apart that no page of a table
+// What is used lies in stretches; most processes have one. Another begins where a foreign mapping is in the
+// way, or where a large alignment would leave a large gap. They are so far apart that no page of a table
 // serves two.
 //
 //   rows begin - 1 to ready of a table are usable: a row's neighbours can be read without asking
@@ -126,7 +126,7 @@ class AddressPlan {
     } else if (growth == Growth::kTaken) {
       s.end = std::max(s.top, s.ready[tables_]);
       avoid_ = std::max(avoid_, spot.row + distance_);
-      distance_ *= 2;  // nobody says how long it is
+      distance_ *= 2;  // its length is unknown
     }
     if (s.top == s.begin && untouched(s)) --stretches_;
     return growth;

@@ -337,7 +337,7 @@ struct Arena {
     const RunTable::Row& row = g.book.runs.rows[next];
     const AddressPlan::Spot spot = g.plan.behind(next, more);
     if (spot.row == 0 && (row.state != RunTable::State::kFree || row.length < more)) return Room::kNone;
-    // All of it, as if it were clean: who is refused for that moves, at no great cost.
+    // Counts all of it as if it were clean: a block that is refused for that moves, at no great cost.
     const std::size_t bytes = spot.row != 0 ? fresh_bytes(g, spot, more) : more << kGranuleShift;
     if (g.book.recall_due(bytes)) return Room::kNone;
     const Room room =

@@ -42,8 +42,8 @@ struct Demand {
   bool force = false;          // caches were returned: only the hard limit may refuse now
   std::size_t instead_of = 0;  // granules that go back to the system as soon as the new ones are there
   std::size_t paid = 0;        // the source's own note: bytes purged for it
-  std::size_t room = 0;  // granules behind the run that it may get by resize() and nobody else may have,
-                         // without memory, if they can be had
+  std::size_t room = 0;        // granules behind the run that it alone may get by resize(),
+                               // without memory, if there are any
   std::size_t used = 0;  // bytes of the run that will ever be touched: all but a part of the last granule;
                          // 0: all. What lies behind has no pages, and does not count as held
 };
@@ -77,7 +77,8 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::limits(g) } -> std::same_as<Limits>;  // in bytes
   // Alignment in granules. Refused past a limit; with `force`, only past the hard one.
   { S::acquire(g, granules, alignment, demand) } -> std::same_as<Run>;
-  // Of those who want to release the run that starts there, one may. Not fresh: it does not after all.
+  // Lets one of the threads that want to release the run that starts there. Not fresh: it does not release it
+  // after all.
   { S::claim(g, at, fresh) } -> std::same_as<bool>;
   { S::release(g, at, fresh) } -> std::same_as<void>;  // fresh: its pages went back already
   // The run that starts there becomes two, the first one of so many granules; fewer than it has, not 0
@@ -110,7 +111,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::reached_bytes(g) } -> std::same_as<std::size_t>;  // of the arena, so far
   // From that number on, so many that are or were in use, at most; the tables reach there
   { S::rows_from(g, granules, granules) } -> std::same_as<Rows>;
-  { S::answers(g, milliseconds) } -> std::same_as<bool>;  // within that time, also to who may hold its lock
+  { S::answers(g, milliseconds) } -> std::same_as<bool>;  // within that time; its holder may ask, too
   // Keep so much dirty, purge so much; what was purged
   { S::purge(g, bytes, bytes) } -> std::same_as<std::size_t>;
   { S::free_locks(g) } -> std::same_as<void>;  // in the child of a fork

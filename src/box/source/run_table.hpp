@@ -234,8 +234,8 @@ struct RunTable {
     return count;
   }
 
-  // Forgets all free runs, in whatever state they are: their rows look as if in use by nobody. The first of
-  // two steps; the second is lose() for all rows that were ever used.
+  // Forgets all free runs, in whatever state they are: their rows look as if in use, without a user. The
+  // first of two steps; the second is lose() for all rows that were ever used.
   void lose_lists() {
     dirty_runs = clean_runs = {};
     spare_runs = {};
