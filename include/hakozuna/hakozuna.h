@@ -74,8 +74,8 @@ HZ_API int hz_owns(const void* ptr);
 /* For programs that can move their blocks. Returns 1 if moving this block helps to give memory back, else 0.
  * Requires: the block is live. To move it, the same thread allocates a block of the same size next, copies,
  * and frees the old one: the new block lies in a fuller span of 64 KiB, and the old span is nearer to being
- * empty. Repeat it for all blocks until few answer 1. A thread that changes its processor in between may be
- * told 1 of a block again. Always 0 for NULL, for blocks above 32 KiB and of first-class heaps, and in line
+ * empty. Repeat it for all blocks until few answer 1. A thread that changes its processor in between may get
+ * 1 for a block again. Always 0 for NULL, for blocks above 32 KiB and of first-class heaps, and in line
  * hz7; in the child of a fork, for blocks of its parent as long as no span is the child's own. A pointer that
  * is no block is reported. Any thread may call it. It takes up to a few microseconds. */
 HZ_API int hz_defrag_hint(const void* ptr);
@@ -107,8 +107,8 @@ HZ_API void* hz_heap_aligned_alloc(hz_heap_t* heap, size_t alignment, size_t siz
  * or of none), left alone, and the answer is NULL. */
 HZ_API void* hz_heap_realloc(hz_heap_t* heap, void* ptr, size_t size);
 
-/* End the heap and every block in it. NULL is ignored. Nobody may use the heap, or a block of it, meanwhile
- * or later: a free of one is reported like that of any wild pointer. */
+/* End the heap and every block in it. NULL is ignored. Requires: no thread uses the heap, or a block of it,
+ * meanwhile or later. A free of such a block is reported like that of any wild pointer. */
 HZ_API void hz_heap_destroy(hz_heap_t* heap);
 
 /* End the heap, but not its blocks: they are the process's from here on, and live until they are freed. Of
@@ -187,20 +187,22 @@ HZ_API void hz_stats(hz_stats_t* out, size_t size);
  * not observe, no file is named, or it cannot be written, of which a warning tells. */
 HZ_API int hz_write_profile(void);
 
-/* Ask about a knob while the process runs, set one, or have something done. The keys are those of
- * doc/knobs.md, and trim, purge, write_stats, write_profile, write_heap_profile, which are done when they are
- * set to "". set: NULL to ask; else the new value, as HZ_OPTIONS has it ("64M", "report"). get: gets what the
- * knob is then, as a text that `set` would take: sizes are bytes without a unit, "none" is no path; "1" or
- * "0" of something done, whether it gave pages back or wrote. After an error, one sentence why. At most
- * get_bytes with the final 0; what is longer is cut off: 2100 bytes do for every key. NULL and 0 if nobody
- * wants it. The key "list" is asked for all of them: a line each, tabs between the key, when it can be set
- * ("live", "start", "action", or "none" where the line has nothing of it), what is accepted, and what it is;
- * 16 KiB do. 0, or an error as errno has them, which itself stays: ENOENT there is no such key; EPERM it is
- * read at the start alone, or an action was asked; EINVAL the value is not understood; ENOTSUP the line or
- * its settings have nothing of it; ENOMEM there is no memory for it; EBUSY another thread sets it; EIO what
- * was to be written could not be. After an error nothing has changed. A value holds from some moment of the
- * call on; of two threads that set one key, one is the last. From outside: hz ctl, if HZ_CONTROL=1 permits
- * it. Takes up to 8 KiB of stack. */
+/* Read or set a knob while the process runs, or take an action. The keys of knobs are those of doc/knobs.md.
+ * The actions are trim, purge, write_stats, write_profile and write_heap_profile; set one to "" to take it.
+ * set: NULL to read; else the new value, in the form of HZ_OPTIONS ("64M", "report").
+ * get: receives the knob's value after the call, as a text that `set` would take: sizes are bytes without a
+ * unit, "none" is no path. For an action it is "1" or "0": whether it gave pages back or wrote. After an
+ * error it is one sentence that says why. It receives at most get_bytes with the final 0, and a longer text
+ * is cut off: 2100 bytes do for every key. get may be NULL, with 0.
+ * The key "list" has a line for each key, with tabs between the key, the time at which it can be set ("live",
+ * "start", "action", or "none" if the line does not have it), the accepted values, and the present one;
+ * 16 KiB do.
+ * Returns 0 or an error number, and leaves errno unchanged. ENOENT: there is no such key. EPERM: the knob is
+ * read at the start alone, or an action was read. EINVAL: the value is not understood. ENOTSUP: the line or
+ * its settings do not have the key. ENOMEM: there is no memory for it. EBUSY: another thread sets it. EIO:
+ * the file could not be written. After an error nothing has changed.
+ * A value holds from some moment of the call on; of two threads that set one key, one is the last. From
+ * outside: hz ctl, if HZ_CONTROL=1 permits it. Takes up to 8 KiB of stack. */
 HZ_API int hz_ctl(const char* key, const char* set, char* get, size_t get_bytes);
 /* Write the heap profile so far to the file `path`, or, where that is NULL, to the one that
  * HZ_PROFILE_HEAP_FILE names, as is done when the process exits: which stacks the live and the past blocks

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line hakozuna, the default: no owners and nothing in or beside user memory. A free costs the same whoever
-// allocated; full magazines move through a depot to whoever needs them; what idle threads hold goes back. For
-// every program.
+// Line hakozuna, the default: no owners and nothing in or beside user memory. A free costs the same whichever
+// thread allocated. Full magazines move through a depot to threads that need them. Memory that idle threads
+// cache goes back. For every program.
 #pragma once
 
 #include "box/exchange/magazine_depot.hpp"

@@ -24,7 +24,7 @@ namespace hz {
 struct Hz5 {
   static constexpr const char* kName = "hz5";
 
-  static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
+  static constexpr unsigned kOwners = 1024;  // distinct; threads beyond that share
   static constexpr std::size_t kBinBytes = 2 * kMiB;
   static constexpr unsigned kBinSlots = 122;  // two magazines
   static constexpr std::size_t kThreadCacheBytes = 2 * kMiB, kThreadCacheMost = 8 * kMiB;

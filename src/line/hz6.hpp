@@ -2,8 +2,8 @@
 //
 // Line hz6: contracts first. Every slot has a phase and a generation, and every move between a thread, an
 // outbox, the transfer cache and a span is checked against one table. A remote free moves ownership through a
-// transfer cache with a bound, and who fills it does the work. For programs that are to fail at the first
-// step that is wrong, and whose memory is not to depend on who lags behind.
+// transfer cache with a bound, and the thread that fills it does the work. For programs that should fail at
+// the first wrong step, and whose memory should not depend on a thread that lags behind.
 #pragma once
 
 #include "box/exchange/bounded_transfer.hpp"
@@ -24,7 +24,7 @@ namespace hz {
 struct Hz6 {
   static constexpr const char* kName = "hz6";
 
-  static constexpr unsigned kOwners = 1024;  // told apart; threads beyond that share
+  static constexpr unsigned kOwners = 1024;  // distinct; threads beyond that share
   static constexpr unsigned kBatchEntries = 384;
   static constexpr std::size_t kBatchBytes = kMiB;
   static constexpr std::size_t kShelfBytes = 512 * kKiB;  // of a class and a processor in the transfer cache

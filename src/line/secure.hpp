@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Line secure: for programs that attackers write to. Blocks are sealed, free slots are zero and proved to be
-// so, what is freed waits and comes back at random, slots leave their spans in no order, large blocks lie
-// between pages that nobody may touch, and every free is proved against states that no block can reach. What
-// that costs: doc/line/secure.md.
+// so. Freed slots wait and come back at random, and slots leave their spans in no order. Large blocks lie
+// between inaccessible pages. Every free is proved against states that no block can reach. Costs:
+// doc/line/secure.md.
 #pragma once
 
 #include "box/exchange/magazine_depot.hpp"

@@ -205,7 +205,7 @@ struct Fences {
           place.compare_exchange_strong(one, 0, std::memory_order_relaxed)) {
         one &= ~kLength;
         taken();
-        Source::claim(S::global.source, one, false);  // whoever freed it had claimed it
+        Source::claim(S::global.source, one, false);  // the freeing thread had claimed it
         Source::without_pages(S::global.source, -static_cast<std::ptrdiff_t>(granules));
         return one;
       }

@@ -5,7 +5,7 @@
 // the thread's lock held.
 //
 //   refill:  own outbox -> what others sent -> what own threads left -> spans with free slots -> what waits
-//            for nobody, or where memory would be mapped for others -> a new span
+//            for no thread, or where memory would be mapped for others -> a new span
 //            (with owners: own spans; others' only if a new one may not be had)
 //   flush:   the exchange while retention lets slots wait there, else back to their spans; empty spans retire
 #pragma once
@@ -88,7 +88,7 @@ struct Boundary {
           return slot;
         }
       }
-      if (apart) {  // from now on of anybody's
+      if (apart) {  // from now on of any owner
         apart = false;
         continue;
       }

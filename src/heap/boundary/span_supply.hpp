@@ -75,9 +75,9 @@ struct SpanSupply {
     return Pool::prefer_fuller(S::shelves.pool, bin, span, span_owner(t), !keeps_apart(t));
   }
 
-  // Returns true if the thread takes a new span rather than slots of a span that another owner prefers. Where
-  // owners are told apart, a span that has slots of two costs each of them remote frees. In the child of a
-  // fork, a slot between blocks of its parent costs a page that is copied.
+  // Returns true if the thread takes a new span rather than slots of a span that another owner prefers. In
+  // lines with owners, a span that has slots of two costs each of them remote frees. In the child of a fork,
+  // a slot between blocks of its parent costs a page that is copied.
   static bool keeps_apart(const Thread& t) {
     if (S::global.forks != 0) return true;
     return Route::kOwned &&

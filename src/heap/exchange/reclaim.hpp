@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How slots leave a thread: some of a bin, its outbox, or all that it holds, when it ends, when it empties
-// itself, and when memory cannot be had. Called by boundary.hpp and by those who take back what threads
-// cache, with the thread's lock held.
+// Takes slots out of a thread: some of a bin, its outbox, or all of its cache when it ends, has freed most of
+// its memory, or memory is unavailable. Called by boundary.hpp and by revocations of threads' caches, with
+// the thread's lock held.
 #pragma once
 
 #include "heap/exchange/transfer_cache.hpp"
@@ -46,8 +46,8 @@ struct Reclaim {
       const std::size_t size = bin_size(parcel.bin);
       t.gave(parcel.bin, parcel.slots.count);
       Spans::check_marks(t, parcel.bin, parcel.slots);
-      // Nobody would look for what waits for an owner without a thread; in its span it is found by whoever
-      // wants it.
+      // No thread would collect slots that wait for an owner without a thread. In its span any thread finds
+      // such a slot.
       const bool orphans = S::global.owners.threads(parcel.owner) == 0;
       if (orphans) {
         Spans::move(parcel.bin, parcel.slots, Phase::kOrphan);

@@ -116,13 +116,13 @@ struct TransferCache {
     if constexpr (Exchange::kUntold)
       for (unsigned i = 0; Exchange::moves_span(bin) && i < slots.count; ++i) own(t, bin, slots.slots[i]);
   }
-  // Of a slot that is all of its span: whoever takes it owns it.
+  // For a slot that is all of its span: the thread that takes it owns it.
   static void own(const Thread& t, Bin bin, const void* slot) {
     Route::bind(S::global.route, address(slot), kPage, bin, t.owner);
   }
 
-  // On their way into the exchange. Where nothing told at the free, of batches that do not return to their
-  // spans the first and then one in so many is proved, and all that a dying thread leaves.
+  // For batches on their way into the exchange. If the guard proves nothing at a free, this proves the first
+  // batch that does not return to its spans, then one in so many, and all batches of an ending thread.
   static void prove_some(Thread& t, Bin bin, Bundle& bundle) {
     Spans::move(bin, bundle, Phase::kTransferFree);
     if (t.given_batches++ % kUnproved == 0 || t.local.peek() == nullptr) Spans::prove(bin, bundle);
@@ -139,7 +139,7 @@ struct TransferCache {
       while (put_back_some(t, scratch, owner, bin, kAll) != 0) continue;
   }
 
-  // The same of an owner that has no thread any more. What waits for anybody stays, while there is anybody.
+  // The same for an owner that has no thread any more. Slots for any thread stay, while there is one.
   static void flush_left(Thread& t, unsigned owner, unsigned others) {
     if (Exchange::kByOwner || others == 0) return flush(t, owner);
     Scratch scratch;
@@ -166,7 +166,8 @@ struct TransferCache {
   // Memory of the lists' own that they do not need goes back.
   static void shrink() { Exchange::shrink(S::shelves.exchange, S::global.owners.end()); }
 
-  // What strangers sent and no parcel told of, beyond what the owner wants: see Exchange::backlog.
+  // Passes on the slots that remote threads sent without a parcel, beyond those that the owner wants: see
+  // Exchange::backlog.
   static void pass_on_backlog(Thread& t, Bin bin) {
     bool full = false;
     Scratch scratch;
@@ -248,7 +249,7 @@ struct TransferCache {
     return Spans::put_back(t, bin, bundle), false;
   }
 
-  // Leaves what a stranger claimed and nobody else has freed.
+  // Leaves the slots that a remote thread claimed and no other thread has freed.
   static void arrived(Thread& t, Bin bin, Bundle& bundle) {
     const unsigned count = bundle.count;
     bundle.count = 0;

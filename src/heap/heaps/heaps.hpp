@@ -179,8 +179,8 @@ struct Heaps {
 
   // Of the heap that this thread began last, while its lock is biased: a block that is cut from a chunk with
   // room. nullptr: allocate has to go on. The row is not touched before it is known to be that of the handle:
-  // another thread may have ended the heap, and one more may have its row. No lock is taken, so nobody asks
-  // which process this is: what a child finds its only thread was not in.
+  // another thread may have ended the heap, and one more may have its row. No lock is taken, so there is no
+  // check of the process: the only thread of a child was not in what it finds.
   HZ_INLINE static void* at_hand(HeapHandle handle, std::size_t size) {
     HeapRow* const row = S::tls().biased;
     const std::size_t last = size - 1;  // of size 0: too large

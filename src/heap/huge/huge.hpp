@@ -57,8 +57,8 @@ struct Huge {
     return pointer(run.at);
   }
 
-  // Two threads may free a block at once; one of them is told that it is not its to free. The tag is asked
-  // again, for the run may have been freed, and be something else by now.
+  // Two threads may free a block at once. Returns false to one of them. Reads the tag again, because the run
+  // may have been freed and have another use by now.
   static bool claim(void* block) {
     if (!Source::claim(S::global.source, address(block), true)) return false;
     if (HZ_LIKELY(classify<Line>(block).kind == Kind::kRun)) return true;
@@ -173,7 +173,7 @@ struct Huge {
     Retain::fold(S::global.retain, t.retain);
   }
 
-  // Before anybody else can have the run: there is one block of an address.
+  // Before another thread can have the run: an address has one block.
   static void end_sample(Thread& t, const void* block, std::size_t run_bytes) {
     if (HZ_LIKELY(!HeapProfile::is_on())) return;
     const Bin bin = HeapProfile::end(block);
@@ -215,8 +215,8 @@ struct Huge {
     const std::size_t kept = old_bytes < run_bytes(to) ? old_bytes : run_bytes(to);
     Move move;
     if (!opened(t, block, old_bytes, to, kept)) return nullptr;
-    // Pages are moved to where there are none, or nobody could tell where a move stopped. Where there are
-    // some, bytes are: those pages and the old ones would have to be faulted in again.
+    // Moves pages only to a place without pages; otherwise the end of a partial move could not be found.
+    // Copies bytes if there are some: those pages and the old ones would have to be faulted in again.
     const bool by_bytes = !zeroed;
     if (by_bytes) {
       copy_bytes(to, block, kept);
@@ -294,9 +294,9 @@ struct Huge {
     }
     return false;
   }
-  // The system may have unmapped the target of the piece that failed. Then others may have mapped something
-  // there meanwhile, and nobody can tell it from what is ours: it is ours again only if all of it was a hole,
-  // or nothing.
+  // The system may have unmapped the target of the piece that failed. Then other code may have mapped
+  // something there meanwhile, which looks like our memory. The place is ours again only if all of it was a
+  // hole, or nothing.
   static bool reclaimed(void* to, const Move& move) {
     std::size_t holes = 0;
     for (std::size_t offset = move.done; offset < move.done + move.failed; offset += kGranule)
@@ -314,7 +314,7 @@ struct Huge {
   }
   static void* at(void* block, std::size_t offset) { return pointer(address(block) + offset); }
 
-  // A place that lies in several mappings and cannot be made one again stays in use: nobody gets it.
+  // A place that lies in several mappings, and cannot become one again, stays in use and is never handed out.
   static void give_back(void* block, std::size_t bytes, bool fresh) {
     const bool in_pieces = Source::in_pieces(S::global.source, address(block));
     if (!fresh || in_pieces) fresh = os::remap_fresh(block, bytes);
@@ -324,7 +324,7 @@ struct Huge {
       os::purge(block, bytes);
     }
   }
-  // A run of which only the first part is ours for certain: it stays in use, so that nobody gets it.
+  // A run of which only the first part is ours for certain: it stays in use, and is never handed out.
   static void abandon(Thread& t, void* block, std::size_t ours) {
     leave(t, address(block), run_bytes(block));
     if (ours != 0) os::purge(block, ours);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The description of a heap of one lock for who reads the process from outside, under the names that lines of
-// boxes have (heap/views/layout.hpp) where it has the same. Part of every library by src/export/direct.cpp.
+// The description of a heap of one lock for readers of the process from outside. It has the names of lines of
+// boxes (heap/views/layout.hpp) for the same things. Part of every library by src/export/direct.cpp.
 #pragma once
 
 #include "base/layout.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answers to who asks about a heap and sets its knobs, and the thread that listens: see control.hpp.
+// Answers requests about a heap and its knobs, and the thread that listens: see control.hpp.
 #include "heap/settings/control.hpp"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ constexpr Deed kDeeds[] = {
     {"write_heap_profile", "write the heap profile so far to the file that HZ_PROFILE_HEAP_FILE names",
      Action::kWriteHeapProfile}};
 
-// What somebody sent, of which nothing is known.
+// Text that a client sent, of which nothing is known.
 TextInto& shown(TextInto& text, TextView value) {
   constexpr std::size_t kMost = 100;
   for (std::size_t i = 0; i < value.size() && i < kMost; ++i)
@@ -96,7 +96,7 @@ namespace {
 
 constexpr std::uint32_t kNever = 0;  // waited on for its time alone
 
-// Whoever ends the process removes the file, which must not come back.
+// The end of the process removes the file, which must not come back.
 constinit os::Lock file_lock;
 constinit bool file_is_over = false, file_is_told_of = false;
 
@@ -134,7 +134,7 @@ void Control::at_load(const Controlled& heap) {
   state.store(kMissing, std::memory_order_release);
   if (!os::kHasControl) return void(start());
   if (!start()) return warn_of_refusal(variable, EAGAIN);
-  // So that who has started the program can ask at once; and what the thread is refused is said here.
+  // So that the parent of the program can ask at once. Refusals of the thread are reported here.
   constexpr unsigned kPatience = 1000;
   os::wait_at_most(word(), kStarts, kPatience);
   // Acquire: pairs with run().
@@ -185,11 +185,11 @@ void Control::run() {
   const bool serves = permits && refusal == 0, writes = left == 0 && writes_files();
   // Release: pairs with at_load().
   state.store(serves || writes ? kRuns : kEnded, std::memory_order_release);
-  os::wake_one(word());  // the keeper, and who loads the library
+  os::wake_one(word());  // the keeper, and the thread that loads the library
   os::wake_one(word());
   if (!serves && !writes) return;
   os::LongMessage last;
-  std::uint64_t written = os::microseconds() / 1000;  // who lives for less than that writes nothing
+  std::uint64_t written = os::microseconds() / 1000;  // a shorter life writes nothing
   do {
     const std::uint64_t now = os::microseconds() / 1000;
     if (writes && now - written >= kTick) {

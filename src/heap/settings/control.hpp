@@ -70,9 +70,9 @@ struct Control {
 
   static inline constinit std::atomic<std::uint32_t> state{kNone};
   static inline constinit std::atomic<std::uint64_t> not_before{0};  // milliseconds
-  // Of the one who starts the thread, and of the thread, in turn.
+  // Written by the starter of the thread, and then by the thread.
   static inline constinit const Controlled* controlled = nullptr;
-  static inline constinit bool permits = false;  // whoever may, to ask from outside
+  static inline constinit bool permits = false;  // requests from outside
   static inline constinit int refusal = 0;       // of the system, as errno has them
 };
 

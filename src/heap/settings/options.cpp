@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the knobs are read and told, and the table of them: see options.hpp. Called once, when the heap opens,
-// and by who sets them later.
+// Reads and formats the knobs, and has their table: see options.hpp. Called once, when the heap opens, and
+// when a knob is set later.
 #include "heap/settings/options.hpp"
 
 #include "base/bytes.hpp"

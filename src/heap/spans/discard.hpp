@@ -102,13 +102,13 @@ struct Discard {
     return bytes;
   }
 
-  // Somebody has a span claimed, whose free slots nobody can have for that moment.
+  // Returns true while a thread has a span claimed, whose free slots are unavailable for that moment.
   static bool in_flight() { return S::global.discarding.load(std::memory_order_acquire) != 0; }
 
  private:
   struct InFlight {
     InFlight() { S::global.discarding.fetch_add(1, std::memory_order_relaxed); }
-    // Release: who sees that there is none finds the span back in its list.
+    // Release: a thread that sees that there is none finds the span back in its list.
     ~InFlight() { S::global.discarding.fetch_sub(1, std::memory_order_release); }
     InFlight(const InFlight&) = delete;
     InFlight& operator=(const InFlight&) = delete;

@@ -39,8 +39,8 @@ struct SpanReturn {
     }
   }
 
-  // Told before slots come to where they go, so that nobody else has them yet. One that was not where it can
-  // come from is reported, and stays out of circulation.
+  // Reports a move to the guard before slots come to their new place, so that no other thread has them yet. A
+  // slot that was not where it can come from is reported, and stays out of circulation.
   static void move(Bin bin, Bundle& bundle, Phase to) {
     if constexpr (Guard::kTracks) {
       const unsigned count = bundle.count;
@@ -57,8 +57,8 @@ struct SpanReturn {
     return false;
   }
 
-  // Slots that somebody wrote to after freeing them are reported, and kept out of circulation. Looked at
-  // where the slots are in this core's cache anyway: on their way out of a thread and out of a span.
+  // Reports slots that were written to after their free, and keeps them out of circulation. Checks them while
+  // they are in this core's cache anyway: on their way out of a thread and out of a span.
   static void check_marks(Thread& t, Bin bin, Bundle& bundle) {
     if constexpr (Guard::kMarks) {
       const FreeSlot* slot = bundle.first;
@@ -91,8 +91,8 @@ struct SpanReturn {
     Observe::count(t.observe, Event::kPurge, 1);
     Observe::count(t.observe, Event::kPurgedBytes, bytes);
   }
-  // Whether, with so many bytes more, more would be dirty than may. What others free is dirty at once, and
-  // told later: whoever says yes has looked.
+  // Returns true if, with so many bytes more, more than allowed would be dirty. Memory that others free is
+  // dirty at once, and is counted later: before it returns true, it reads the sums again.
   static bool too_dirty(Thread& t, std::size_t more) {
     const std::size_t dirty = Source::dirty_bytes(S::global.source) + more;
     if (HZ_LIKELY(dirty <= Retain::dirty_limit(S::global.retain, t.retain))) return false;

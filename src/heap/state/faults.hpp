@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is found wrong while locks are held. It is noted, and told when they have been released: a program may
-// handle SIGABRT, and its handler may allocate, free or fork, as it may with the C library's malloc. Called
-// by the boundary and by all who take a lock around it; costs a load and a compare a crossing.
+// Faults that are found while locks are held. They are recorded, and reported after the locks are released: a
+// program may handle SIGABRT, and its handler may allocate, free or fork, as with the C library's malloc.
+// Called by the boundary and by all code that takes a lock around it; costs a load and a compare a slow path.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -30,8 +30,8 @@ struct Faults {
     // A fatal one that has no place stands behind one that ends the program.
   }
 
-  // Stands before the locks of its scope, so that its end comes after theirs. Who is inside of none holds
-  // none.
+  // Stands before the locks of its scope, so that its end comes after theirs. A thread outside of every such
+  // scope holds no lock.
   class Telling {
    public:
     Telling() { ++S::tls().inside; }

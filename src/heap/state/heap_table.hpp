@@ -5,7 +5,7 @@
 // rows; used by heaps.hpp, and by forks.
 //
 //   handle   generation << kNumberBits | number of the row. The generation goes on with each heap of a row,
-//            so a handle of a heap that has ended is told from every other
+//            so a handle of a heap that has ended differs from every other
 //   chunk    | notes | blocks, one after the other ... | never handed out |       one granule
 //   notes    a bit for each 16 bytes: something begins there; and one: what begins there is free
 //
@@ -128,13 +128,13 @@ struct HeapRow {
   HZ_INLINE bool enter_biased(const void* thread) {
     if (HZ_UNLIKELY(biased.load(std::memory_order_relaxed) != thread)) return false;
     inside.put(true);
-    // Before the second look; the machine is told by the barrier of who revokes.
+    // Before the second read; the revoking thread passes the barrier for the machine.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (HZ_LIKELY(biased.load(std::memory_order_relaxed) == thread)) return true;
     leave_biased();
     return false;
   }
-  // Release: whoever finds the word down finds the heap as we left it.
+  // Release: a thread that finds the word down finds the heap as we left it.
   HZ_INLINE void leave_biased() { inside.set_last(false); }
 
   HZ_INLINE void enter() {
@@ -144,7 +144,7 @@ struct HeapRow {
     all_have_seen();
     wait_for_biased();
   }
-  // After this whoever had the bias has either been seen inside, or sees that it is gone.
+  // After this the thread that had the bias has either been seen inside, or sees that it is gone.
   HZ_SLOW static void all_have_seen() {
     if (os::barrier_on_all_threads()) return;
     // There was one when the first heap began, and the system refuses it now. What a core has stored is seen
@@ -244,8 +244,8 @@ class HeapTable {
     if (last != 0) rows_.find(0)->lock.unlock();
     unlock_from(1, last);
   }
-  // In a child that no fork hook was called for. Who was in a heap may have been anywhere: what that was to
-  // reuse is lost to it, and from where it cut.
+  // For a child for which no fork hook ran. A thread in a heap may have been anywhere: the heap loses its
+  // blocks to reuse, and the chunk that it cut from.
   void make_whole() {
     lock.reset();
     for (std::uint32_t i = 0; i <= last_.load(std::memory_order_relaxed); ++i) {
@@ -284,7 +284,7 @@ class HeapTable {
   os::GrowingTable<HeapRow, kMost> rows_;
   std::atomic<std::uint32_t> last_{0};  // the highest that a heap ever had
   std::uint32_t free_ = 0;
-  std::atomic<std::uint8_t> may_bias_{0};  // 0: nobody has tried
+  std::atomic<std::uint8_t> may_bias_{0};  // 0: not tried yet
 };
 
 }  // namespace hz

@@ -2,7 +2,7 @@
 //
 // How many threads each owner has. A new thread takes over an owner that has none, and with it all that the
 // dead left; else it is a new owner's first, up to the line's kOwners; beyond that threads share. Changed
-// under the lock of the list of threads, read by anybody as a hint.
+// under the lock of the list of threads, read by any thread as a hint.
 #pragma once
 
 #include "os/growing_table.hpp"

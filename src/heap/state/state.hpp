@@ -68,7 +68,7 @@ struct Composition {
                 "an exchange with owners needs a route that names them");
   static_assert(!Route::kOwned || Exchange::kOwners < Route::kMostOwners,
                 "tags need room for every owner, and for one that nobody is");
-  static constexpr unsigned kSpanOwners = 256;  // who gets a span's slots where nobody owns them
+  static constexpr unsigned kSpanOwners = 256;  // preferred users of a span's slots in lines without owners
   static_assert((Route::kOwned ? Exchange::kOwners : kSpanOwners) <= Pool::kMostOwners,
                 "spans need room for every owner");
 
@@ -82,11 +82,11 @@ struct Composition {
       !Exchange::kUntold || requires(Bundle bundle) { bundle.slots[0]; },
       "an exchange that is not told of each slot needs bundles that are arrays");
 
-  // Who is told of moves looks at each slot; and only who proves each free knows where a slot is.
+  // A guard that tracks moves checks each slot, and only a guard that proves each free knows a slot's place.
   static_assert(!Guard::kTracks || (Guard::kProves && requires(Bundle bundle) { bundle.slots[0]; }),
                 "a guard that is told of moves needs bundles that are arrays, and proves each free");
 
-  // A slot that nobody had yet is looked at as one that was freed.
+  // A slot that was never handed out is checked like one that was freed.
   static_assert(Guard::kSealBytes == 0 || (Pool::kWholeSpans && !Front::kInBand && !Exchange::kUntold),
                 "a guard with seals needs a pool that carves whole spans, and nobody else's words in slots");
 
@@ -144,7 +144,7 @@ struct State {
     [[no_unique_address]] typename Line::Observe::PerThread observe;
     typename Line::Policy::PerThread policy;
 
-    os::Lock lock;  // held by whoever crosses the boundary with this state
+    os::Lock lock;  // held by a thread in the slow path with this state
     bool alive = false;
     unsigned owner = 0;
     unsigned given_batches = 0;      // see TransferCache::put
@@ -156,7 +156,7 @@ struct State {
     typename Line::Retain::PerThread retain;
     OwnerWord<Local*> local;      // of the thread while it lives; null for the dead
     OwnerWord<bool> deferring;    // the owner is at its outbox without the lock
-    OwnerWord<bool> hooked;       // we are told of its end, so its storage may be written to until then
+    OwnerWord<bool> hooked;       // a hook runs at its end, so its storage may be written to until then
     OwnerWord<bool> revoked;      // it caches nothing and sees `empty`: see heap/process/revoke.hpp
     std::uint64_t signature = 0;  // for the purger: as it looked last ...
     unsigned same = 0;            // ... how often in a row ...
@@ -164,11 +164,11 @@ struct State {
     Thread* next = nullptr;
     Thread* previous = nullptr;
     Thread* closed = nullptr;        // while counting: its own `empty`, for each operation writes there
-    Countdown* countdown = nullptr;  // while there are samples; of nobody's states the shared one's
-    OwnerWord<Quota*> quota;         // null: it never kept one; nobody's states have none
+    Countdown* countdown = nullptr;  // while there are samples; states without a thread use the shared one's
+    OwnerWord<Quota*> quota;         // null: it never kept one; states without a thread have none
 
-    // Slots came to the thread from elsewhere; or left it; or were taken from it, by who does not write its
-    // books.
+    // Slots came to the thread from elsewhere, or left it, or were taken from it by a thread that does not
+    // write its books.
     void took(Bin bin, std::size_t slots) {
       taken += static_cast<std::ptrdiff_t>(slots * bin_size(bin));
       os::probe::refill(bin_size(bin), slots);
@@ -286,7 +286,7 @@ struct State {
   struct Hold : os::Guarded {
     explicit Hold(os::Lock& lock) : Guarded(tls().forking ? nullptr : &lock) {}
   };
-  // The same, if nobody else does.
+  // The same, if no other thread holds it.
   struct TryHold : os::Guarded {
     explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(tls().forking || lock.try_lock()) {
       if (held && !tls().forking) adopt(lock);
@@ -294,8 +294,8 @@ struct State {
     const bool held;
   };
   // The lock of a state for one crossing of the boundary; and its part of retention's books, which is read
-  // before and folded after. They are exact after each crossing where nobody else is at work, and where
-  // nobody could fold later.
+  // before and folded after. They are exact after each slow path if no other thread is at work, or none could
+  // fold later.
   class Crossing {
    public:
     explicit Crossing(Thread& t) : thread_(t), began_(Line::Policy::watches() ? begin() : 0), hold_(t.lock) {
@@ -323,7 +323,7 @@ struct State {
       if (Line::Policy::crossed(thread_.policy, began_, now)) set_bounds(now);
     }
     Thread& thread_;
-    const std::uint64_t began_;  // microseconds; 0: nobody asks
+    const std::uint64_t began_;  // microseconds; 0: not timed
     const Hold hold_;
   };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of all boxes, one row per granule, which the source sets aside: how long their rows are, and who
-// gets which. Called once, when the heap opens; it is told, under the source's lock, when the route covers
+// The tables of all boxes, one row per granule, which the source sets aside: the lengths of their rows, and
+// the box of each. Called once, when the heap opens. The source calls it under its lock when the route covers
 // more.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A census of the arena: how many spans each class has, and how many of their slots are out. Called for
-// statistics that nobody counts on the way; a walk over the rows of all granules that were ever used, which a
+// statistics that have no running count; a walk over the rows of all granules that were ever used, which a
 // GiB of heap has 16,384 of. Exact while nothing moves.
 #pragma once
 

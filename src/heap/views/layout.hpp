@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The description of a line's heap for who reads the process from outside: the words of all boxes, and from
-// where their offsets count. Part of every library by src/export/direct.cpp.
+// The description of a line's heap for readers of the process from outside: the words of all boxes, and the
+// bases of their offsets. Part of every library by src/export/direct.cpp.
 #pragma once
 
 #include "base/layout.hpp"

@@ -46,9 +46,9 @@ struct Stats {
  private:
   static constexpr unsigned kPatience = 100;  // milliseconds, for all locks together
 
-  // How long to wait for locks. Whoever interrupts a thread may wait for what that thread holds.
+  // The longest wait for locks. A signal handler may wait for a lock of the thread that it interrupted.
   struct Patience {
-    unsigned milliseconds = 0;  // 0: for ever
+    unsigned milliseconds = 0;  // 0: no limit
     bool lost = false;
 
     unsigned now() const { return milliseconds == 0 ? os::Lock::kEndless : lost ? 1 : milliseconds; }

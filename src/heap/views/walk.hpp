@@ -100,7 +100,7 @@ struct Walk {
   HZ_SLOW static int of_span(std::uintptr_t at, Visit visit, void* argument) {
     OutOfSpan out;
     {
-      const typename Threads<Line>::Entered here;  // a fork waits for who holds a span's lock
+      const typename Threads<Line>::Entered here;  // a fork waits for the holder of a span's lock
       Pool::note_slots_out(S::shelves.pool, at, out);
     }
     for (unsigned i = 0; i < out.slots; ++i) {
