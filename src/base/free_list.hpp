@@ -64,7 +64,7 @@ inline constexpr std::size_t kBatchBytes = sizeof(Batch);
 
 // Any number of threads push chains and take them. A thread takes the whole list with one exchange, so there
 // is no ABA problem. It pushes the rest back, with one compare-and-swap unless others pushed meanwhile.
-// `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch of its own.
+// `slot_bytes` is the same for all slots of a list; below kBatchBytes every slot is a batch.
 class SharedList {
  public:
   HZ_INLINE bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }

@@ -3,7 +3,7 @@
 // The description of a process for readers of its memory from outside (observe/): words with a name, and
 // where each lies. Each box names its own; heap/views/layout.hpp puts them together in one constant table. So
 // a reading costs the process nothing, and the reader needs neither debugging information nor the same
-// release. The description lies among the library's variables, in a section of its own, .hakozuna, so that a
+// release. The description lies among the library's variables, in a separate section, .hakozuna, so that a
 // linker keeps it. The reader searches for its magic bytes there, in memory. Source of the idea: the symbols
 // of libthread_db, and _Py_DebugOffsets of CPython.
 #pragma once

@@ -88,7 +88,7 @@ class OnceWord {
 };
 
 // Written by any thread at any time, and read by one on its hot path: once for each get(), as by a relaxed
-// atomic, to whose address GCC adds an offset by an instruction of its own on Arm.
+// atomic, to whose address GCC adds an offset by a separate instruction on Arm.
 template <class T>
 class SharedWord {
  public:

@@ -82,7 +82,7 @@ HZ_INLINE constexpr std::size_t size_of_bin(Bin bin) {
 inline constexpr Bin kLastSmallBin = scan_bin(kSmallMax);
 inline constexpr Bin kLastMediumBin = scan_bin(kMediumMax);
 inline constexpr Bin kLastBin = scan_bin(kLargeMax);
-inline constexpr Bin kHugeBin = kLastBin + 1;  // mapped as a run of its own, never cached
+inline constexpr Bin kHugeBin = kLastBin + 1;  // mapped as one run, never cached
 inline constexpr Bin kHeapBin = kHugeBin + 1;  // in a chunk of a first-class heap, which knows its size
 inline constexpr unsigned kBins = kLastBin + 1;
 

@@ -85,7 +85,7 @@ HZ_INLINE Find next_dlsym() {
   return next;
 }
 
-// Of a library by its handle. A plugin may have a malloc of its own, which is found as it is.
+// Finds a symbol of a library by its handle. The malloc that a plugin defines is found unchanged.
 HZ_COLD void* find_in(Find next, void* handle, const char* name, void* ours) {
   void* const found = next(handle, name);
   const bool is_theirs = found != nullptr && found == hz::os::c_library_function(name);

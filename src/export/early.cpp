@@ -2,9 +2,9 @@
 //
 // Makes malloc answer while the loader is still at work. The loader writes the first contents of thread-local
 // storage after it has relocated all objects, and resolvers of IFUNCs run before that: they would find a null
-// pointer where the thread's state should be. So this object has an IFUNC of its own, whose resolver runs
-// when the object itself has just been relocated. Called by the loader, once. When it then writes the first
-// contents, the thread finds its state again (Threads::enlisted).
+// pointer where the thread's state should be. So this object has its own IFUNC, whose resolver runs when the
+// object itself has just been relocated. Called by the loader, once. When it then writes the first contents,
+// the thread finds its state again (Threads::enlisted).
 #include "export/line.hpp"
 
 // There, and not null, in programs without a dynamic linker: they resolve IFUNCs before they have

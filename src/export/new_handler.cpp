@@ -54,8 +54,8 @@ bool can_catch() { return runtime_personality != nullptr; }
   os::abort_process();
 }
 
-// A plugin with a runtime of its own inside may lack the function that throws; its operator new never lacks
-// the throw. It asks us for memory, and fails as we did.
+// A plugin with a separate runtime inside may lack the function that throws; its operator new never lacks the
+// throw. It asks us for memory, and fails as we did.
 HZ_COLD void* throw_bad_alloc(std::size_t size, std::size_t alignment, const void* caller) {
   const auto thrower = of_runtime(&_ZSt17__throw_bad_allocv, "_ZSt17__throw_bad_allocv", caller);
   if (thrower != nullptr) thrower();

@@ -2,9 +2,8 @@
 //
 // What operator new needs of the C++ runtime when memory is short: its new_handler and its exception. The
 // runtime may be loaded late, out of our sight (a C program with a C++ plugin), or stand in the calling
-// plugin
-// alone: so it is looked for at the time, first in the image that calls. In a file of its own, because it is
-// the only one that is compiled with exceptions.
+// plugin alone: so it is looked for at the time, first in the image that calls. In a separate file, because
+// it is the only one that is compiled with exceptions.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line hz7: the tiny one. One lock, no caches, no thread of its own; a table that knows every address before
-// it is read, a bitmap that proves every free. For programs that allocate little and want to be small, for
+// Line hz7: the tiny one. One lock, no caches, no thread of ours; a table that knows every address before it
+// is read, a bitmap that proves every free. For programs that allocate little and want to be small, for
 // machines with little room for code, and for readers: it is the introduction to the house (doc/line/hz7.md).
 #pragma once
 

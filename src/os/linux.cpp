@@ -35,7 +35,7 @@ constexpr bool kEmulated = false;
 #define PR_SET_VMA_ANON_NAME 0
 #endif
 
-// glibc's (since 2.35), under a name of our own: where each thread's record of restartable sequences lies.
+// glibc's (since 2.35), under our own name: the place of each thread's record of restartable sequences.
 extern "C" __attribute__((weak)) const std::ptrdiff_t rseq_offset __asm__("__rseq_offset");
 
 namespace hz::os {

@@ -189,7 +189,7 @@ void text_up_to(Message& message, const char* text, std::size_t most) {
   message.part(text, all.size() < most ? all.size() : most).text(all.size() < most ? "" : "...");
 }
 
-// A return address lies behind the call. A function of its own: a message takes 700 bytes of the stack.
+// A return address lies behind the call. A separate function: a message takes 700 bytes of the stack.
 HZ_SLOW void tell_frame(const char* what, const Place& place, std::uintptr_t at) {
   Message message;
   message.text("hz: ").text(what).text(" ");
@@ -222,8 +222,8 @@ void nap() {
   call::futex(&kNobodyWakes, FUTEX_WAIT_PRIVATE, 0, &kMillisecond);
 }
 
-// Returns true if the child ended by itself, or by a fault of its own. `status` stays 0 if another thread of
-// the program has waited for it.
+// Returns true if the child ended by itself, or by its own fault. `status` stays 0 if another thread of the
+// program has waited for it.
 bool has_ended(long child, int& status) {
   for (unsigned i = 0; i < kPatience; ++i) {
     if (call::wait4(child, &status, WNOHANG) != 0) return true;

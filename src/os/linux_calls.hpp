@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// Every system call of ours passes here: tests put a function of their own in its place (--wrap).
+// Every system call of ours passes here: tests replace it by their own function (--wrap).
 extern "C" __attribute__((visibility("hidden"))) long hz_system_call(long number, long a, long b, long c,
                                                                      long d, long e, long f);
 

@@ -8,8 +8,8 @@
 //   controllers /proc/self/mountinfo  … ROOT MOUNTPOINT … - TYPE SOURCE OPTIONS      where that can be seen
 //
 // The limits of GROUP stand in MOUNTPOINT + (GROUP without ROOT), and those of what encloses it above, up to
-// MOUNTPOINT. In a namespace of their own both paths are relative to the namespace's root, so the rule stays
-// the same; a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is
+// MOUNTPOINT. In a cgroup namespace both paths are relative to the namespace's root, so the rule stays the
+// same; a group that does not lie under ROOT cannot be seen there. What is longer than our buffers is
 // skipped.
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading files of the kernel's, for the implementation on Linux: byte by byte through a buffer, or all at
-// once into memory of its own, so that nothing allocates and nothing of the C library must be initialised.
+// once into its own memory, so that nothing allocates and nothing of the C library must be initialised.
 #pragma once
 
 #include <errno.h>

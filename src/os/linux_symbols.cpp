@@ -15,8 +15,8 @@
 #include "os/calls.hpp"
 #include "os/posix.hpp"
 
-// Under names of our own: the C libraries' headers declare them in different ways, or not at all. The first
-// is glibc's alone; the second is the linker's, in every library and in programs with a dynamic linker.
+// Under our own names: the C libraries' headers declare them in different ways, or not at all. The first is
+// glibc's alone; the second is the linker's, in every library and in programs with a dynamic linker.
 extern "C" __attribute__((weak)) const r_debug loaded_images __asm__("_r_debug");
 extern "C" __attribute__((weak)) const ElfW(Dyn) own_dynamic_section[] __asm__("_DYNAMIC");
 // Weak: before glibc 2.34 they live in libdl, which we must not need; a static program has none.

@@ -51,7 +51,7 @@ const struct sigaction* access_action(int signal);
 // Returns the handler that a signal() shows in place of `handler`: of ours for SIGSEGV and SIGBUS the one
 // that stands behind it. Ours cannot be set by signal(), nor called with a number alone.
 void (*behind_access(int signal, void (*handler)(int)))(int);
-// Opens a file of the process once more, by its number, for a thread that has descriptors of its own.
+// Opens a file of the process once more, by its number, for a thread with a separate table of descriptors.
 // Returns less than 0 if that fails.
 long reopened(long number);
 // Returns a function of that name that a loaded library has, or nullptr.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POSIX: threads of our own. See os.hpp for the contract; called by the purger and by control.
+// POSIX: threads of ours. See os.hpp for the contract; called by the purger and by control.
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -76,7 +76,7 @@ void random_bytes(void* out, std::size_t bytes) {
   // Acquire: pairs with fetch_key().
   if (state.load(std::memory_order_acquire) != kKeyed && !fetch_key()) return system_random(out, bytes);
   auto* to = static_cast<unsigned char*>(out);
-  // Relaxed: a number of its own is all that a block needs.
+  // Relaxed: a block needs only a number that no other one has.
   std::uint64_t number = next_block.fetch_add((bytes + kBlock - 1) / kBlock, std::memory_order_relaxed);
   for (std::size_t n; bytes != 0; bytes -= n, to += n) {
     Row block[4];

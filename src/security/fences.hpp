@@ -81,8 +81,7 @@ struct Fences {
   // --- huge blocks
 
   // A run for a block of `size` bytes, that reads as zero. Granules and alignment are those of the block;
-  // none of the fences count.
-  // A frame of its own: test/stack.
+  // none of the fences count. A separate frame: test/stack bounds it.
   HZ_SLOW static Run acquire(std::size_t granules, std::size_t alignment, std::size_t size,
                              const Demand& demand) {
     const bool below = alignment == 1;

@@ -53,7 +53,7 @@ concept ExchangeContract = requires(typename E::Global& g, typename E::PerThread
   // other owners, and for threads of other processors. How many of these slots had been deferred.
   { E::steal(g, owners, bin, want, yes, bundle) } -> std::same_as<unsigned>;
   { E::metadata_bytes(known) } -> std::same_as<std::size_t>;  // beside Global
-  { E::shrink(g, owner) } -> std::same_as<void>;  // memory of its own that it does not need goes back
+  { E::shrink(g, owner) } -> std::same_as<void>;              // its memory that it does not need goes back
 
   // A stranger's slot. `join` comes first, and once; until then nothing is admitted.
   { E::join(thread, g) } -> std::same_as<void>;

@@ -2,7 +2,7 @@
 //
 // Two lock-free lists per (owner, class): what strangers sent, filled with one compare-and-swap a parcel, and
 // what the owner's threads could not keep; each is emptied with one exchange. Used by hz3 and hz3-fast, each
-// with an outbox of its own (sparse_ring, dense_bank). Lists are kept apart by owner because a slot that
+// with one of two outboxes (sparse_ring, dense_bank). Lists are kept apart by owner because a slot that
 // wanders to another owner's thread is a remote free ever after; memory changes owners span by span, in the
 // pool. The lists carry these lines: without them every remote free ends in a lock.
 #pragma once

@@ -43,7 +43,7 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::admissible(n) } -> std::same_as<unsigned>;  // of n slots, as many as a capacity can be
   // May be less than what is in the bin; may become less than n.
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;
-  // It holds no slots: all capacities are 0, memory of its own goes back
+  // It has no slots: all capacities are 0, its memory goes back
   { F::leave(thread) } -> std::same_as<void>;
   // Hardly ever the same when something came or went
   { F::fingerprint(seen, bin) } -> std::same_as<std::uint16_t>;

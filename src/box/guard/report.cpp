@@ -35,7 +35,7 @@ bool is_kept(std::uintptr_t at) {
   return found;
 }
 
-// A function of its own: a message takes 700 bytes of the stack.
+// A separate function: a message takes 700 bytes of the stack.
 HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line, bool fatal) {
   os::Message message;
   message.text(fatal ? "hz: fatal: " : "hz: error: ")

@@ -35,7 +35,7 @@ struct FaultReport {
   // address, or 0.
   static void tell(Fault fault, const void* at, Bin bin, const char* line, std::uintptr_t code, bool fatal);
 
-  // Adds what it knows of that address, in lines of its own.
+  // Adds its knowledge of that address, in separate lines.
   using Explain = void (*)(std::uintptr_t at, std::uintptr_t code);
   static inline constinit std::atomic<Explain> explain{nullptr};
 

@@ -40,7 +40,7 @@ struct Sealed : SlotBytes<Line>, SealedRuns, WithoutPhases {
   static constexpr bool kClaims = true;
 
   static constexpr std::size_t kSealBytes = Canary::kBytes;
-  // A slot may be so large; what is larger has a run and fences of its own.
+  // A slot may be so large; larger blocks have their own run and guard pages.
   static constexpr std::size_t kMostSlot = 32 * kKiB;
   // What a hot path clears and proves in place; of what is larger there are `much` functions.
   static constexpr std::size_t kMostAtHand = 512;

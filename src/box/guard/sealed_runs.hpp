@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a block in a run of its own has in place of a canary: its size stands beside the arena, where no block
+// The replacement of a canary for a block in its own run: its size stands beside the arena, where no block
 // can reach it, and its redzone goes to the end of the page, where guard pages begin (security/fences.hpp).
 // Called by: huge blocks of line secure, through sealed.hpp. Cost: less than a page is written or read.
 #pragma once

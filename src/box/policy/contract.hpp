@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Role: every number that follows what the program does. Which capacities and batch sizes do the slow paths
-// use, how much may a thread cache, how much may the process retain, which size deserves a class of its own?
-// Told of refills, flushes, spans and times at the boundary, never of an operation of the hot path. A box is
+// use, how much may a thread cache, how much may the process retain, which size deserves its own class? Told
+// of refills, flushes, spans and times at the boundary, never of an operation of the hot path. A box is
 // Learned around one of the rules (frozen.hpp, size_bands.hpp) for the former.
 #pragma once
 

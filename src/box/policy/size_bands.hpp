@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fixed rules, as in frozen.hpp, with a bound of its own for what one bin of each band of sizes may hold:
-// small slots, runs of up to a granule, and large ones. A preset of the line sets the bounds when the heap
-// opens, so that one library serves programs which pass small objects, pages or buffers. Used by hz5. Asked
-// at refill and flush; costs what frozen costs, and one load.
+// Fixed rules, as in frozen.hpp, with a bound for one bin of each band of sizes: small slots, runs of up to a
+// granule, and large ones. A preset of the line sets the bounds when the heap opens, so that one library
+// serves programs which pass small objects, pages or buffers. Used by hz5. Asked at refill and flush; costs
+// what frozen costs, and one load.
 #pragma once
 
 #include "base/plain_word.hpp"

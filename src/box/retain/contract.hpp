@@ -71,7 +71,7 @@ concept RetainContract = requires(typename R::Global& g, const typename R::Globa
   { R::was_always_small(seen) } -> std::same_as<bool>;  // true if little ever lived in the process
   // Do few slots keep many spans?
   { R::sparse(seen, bytes) } -> std::same_as<bool>;
-  // May a thread have a span of its own although others' have free slots?
+  // Returns true if a thread may have its own span although others' have free slots.
   { R::may_spread(own, bytes) } -> std::same_as<bool>;
   { R::live_bytes(own) } -> std::same_as<std::size_t>;
   { R::out_bytes(seen) } -> std::same_as<std::size_t>;

@@ -4,9 +4,9 @@
 // above, so a busy program whose load swings neither maps nor purges. Called by the boundary only; a few
 // additions a batch.
 //
-// Each thread counts in a part of its own, and decides by it and by the shared sums as it read them last. A
-// part is folded into the sums when it has changed by a share of recent (kUnfoldedShare, kUnfoldedMost): a
-// few atomics and a coarse clock; and by the purger at each tick. Source of the idea: the Linux kernel's
+// Each thread counts in its own part, and decides by it and by the shared sums as it read them last. A part
+// is folded into the sums when it has changed by a share of recent (kUnfoldedShare, kUnfoldedMost): a few
+// atomics and a coarse clock; and by the purger at each tick. Source of the idea: the Linux kernel's
 // percpu_counter.
 //
 //   live      = out - waiting    (thread bins count as live)

@@ -47,7 +47,7 @@ class AddressPlan {
   // double: a small process that locks its memory locks all that is usable.
   static constexpr std::size_t kStep = kHugePage >> kGranuleShift, kLongestStep = 64 * kMiB >> kGranuleShift;
   static constexpr std::size_t kStepShare = 8;
-  // A gap up to here is used as well, and needs no stretch of its own.
+  // A gap up to here is used as well, and needs no further stretch.
   static constexpr std::size_t kMostGap = 64 * kMiB >> kGranuleShift;
 
   struct Stretch {

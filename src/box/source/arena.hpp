@@ -36,7 +36,7 @@ struct Arena {
   static_assert(AddressPlan::kMostTables <= SideTables::kMost);
   static constexpr std::size_t kPurgedAtOnce = 8 * kMiB >> kGranuleShift;  // granules, by one system call
 
-  // A frame of its own: test/stack.
+  // A separate frame: test/stack bounds it.
   HZ_COLD static bool open(Global& g, const TableShape* shapes, unsigned count, bool grows = true) {
     TableShape all[AddressPlan::kMostTables];
     for (unsigned i = 0; i < count; ++i) all[i] = shapes[i];

@@ -136,8 +136,8 @@ struct SpanSupply {
   static unsigned at_once(unsigned want) {
     return !Front::kInBand || want < kMostAtOnce ? want : kMostAtOnce;
   }
-  // Those that are free in a span, into the bundle; no user memory is touched under the pool's lock.
-  // A frame of its own: test/stack.
+  // Those that are free in a span, into the bundle; no user memory is touched under the pool's lock. A
+  // separate frame: test/stack bounds it.
   HZ_SLOW static Taken take_some(Thread& t, Bin bin, unsigned want, bool anybodys, Bundle& out) {
     if constexpr (Front::kInBand) {
       void* slots[kMostAtOnce];

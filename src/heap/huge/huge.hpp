@@ -28,8 +28,7 @@ struct Huge {
   static constexpr unsigned kNobody = Line::Exchange::kOwners;  // an owner that no thread is
 
   // `instead_of`: granules of the block whose place it takes. `may_reclaim`: memory may be reclaimed for it.
-  // `room`: granules of addresses behind it that it may grow into.
-  // A frame of its own: test/stack.
+  // `room`: granules of addresses behind it that it may grow into. A separate frame: test/stack bounds it.
   HZ_SLOW static void* allocate(Thread& t, std::size_t size, std::size_t alignment, bool& zeroed,
                                 std::size_t instead_of = 0, bool may_reclaim = true, std::size_t room = 0) {
     if (size > kMaxBytes - kGranule) return nullptr;

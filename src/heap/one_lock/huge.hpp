@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Huge blocks: each has a mapping of its own. Its notes stand at the start of its first 4 MiB, the block
-// begins at the next granule, or where its alignment wants it. Called for blocks above the largest class;
-// costs a system call or two.
-// Lock: the caller holds HeapLock, which is open while the system works.
+// Huge blocks: each has its own mapping. Its notes stand at the start of its first 4 MiB, the block begins at
+// the next granule, or where its alignment wants it. Called for blocks above the largest class; costs a
+// system call or two. Lock: the caller holds HeapLock, which is open while the system works.
 #pragma once
 
 #include "heap/one_lock/spans.hpp"

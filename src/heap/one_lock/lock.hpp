@@ -144,9 +144,9 @@ struct HeapLock {
   static void recover();
 
  private:
-  // Functions of their own: they have several callers, and the code is to be small. The thread counts as
-  // inside meanwhile: a signal handler that forks would wait for the end of this work. In a child that
-  // recovered the heap meanwhile the count begins at zero.
+  // Not inlined: they have several callers, and the code should be small. The thread counts as inside
+  // meanwhile: a signal handler that forks would wait for the end of this work. In a child that recovered the
+  // heap meanwhile the count begins at zero.
   HZ_SLOW static void begin_work() {
     ++at_work;
     if (HZ_LIKELY(mine().fork != Fork::kUnderWay)) lock.unlock();

@@ -15,12 +15,12 @@
 
 namespace hz::one_lock {
 
-// A function of its own: it has several callers, and the code is to be small.
+// Not inlined: it has several callers, and the code should be small.
 HZ_SLOW inline std::size_t slot_size(Bin bin) { return size_of_bin(bin); }
 
 inline constexpr unsigned kGranules = kRegion / kGranule;  // as many as a word has bits
 
-// A member of a circular list whose head is a member of its own.
+// A member of a circular list whose head is a member, too.
 struct Link {
   Link* next = this;
   Link* previous = this;

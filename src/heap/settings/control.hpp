@@ -9,8 +9,8 @@
 // be run at its exit; the keeper has the program's open files, and the other one has not.
 //
 // They are born when the library is loaded, and in the child of a fork by the first malloc that is slow. The
-// first holds none of the heap's locks while it waits, and has open files of its own (os::leave_files). They
-// end after the program's last thread.
+// first holds none of the heap's locks while it waits, and has a separate table of open files
+// (os::leave_files). They end after the program's last thread.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct Controlled {
   const char* (*lacks)(Setting);  // why the line has none of it; nullptr: it has
   Outcome (*change)(Setting, const Options& before, const Options& wanted);
   Outcome (*act)(Action);
-  void (*begin_thread)();                         // a thread of ours, which has no heap of its own
+  void (*begin_thread)();                         // a thread of ours, which has no heap
   os::LongMessage& (*compose)(os::LongMessage&);  // the statistics line
 };
 template <class Library>

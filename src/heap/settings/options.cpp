@@ -169,7 +169,7 @@ os::Message& begin_warning(os::Message& message, TextView name, TextView value) 
       .part(value.data(), shown(value));
   return message.text(shown(value) < value.size() ? "..." : "").text(" not understood; accepted:");
 }
-// Functions of their own: a message takes 700 bytes of the stack.
+// Separate functions: a message takes 700 bytes of the stack.
 HZ_COLD void warn_of_value(const Options::Knob& knob, TextView value) {
   os::Message message;
   begin_warning(message, knob.variable, value).text(" ").text(knob.accepted).text("\n").send();

@@ -33,7 +33,7 @@ std::uint64_t sum_of(TextView text) {
 
 unsigned doubling_of(std::size_t size) { return log2_floor(size - 1) - kSpareMinLog; }
 
-// A function of its own: a message takes 700 bytes of the stack.
+// A separate function: a message takes 700 bytes of the stack.
 HZ_COLD void warn(const char* what) {
   constexpr std::size_t kShown = 400;
   const TextView path = os::kept_path(os::File::kProfile);

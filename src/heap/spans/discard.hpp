@@ -85,8 +85,7 @@ struct Discard {
     return found.bytes;
   }
   // Scans all granules, or until about `most` bytes were purged, or the system refuses again and again, as it
-  // does of locked memory; returns the bytes that were purged.
-  // A frame of its own: test/stack.
+  // does of locked memory; returns the bytes that were purged. A separate frame: test/stack bounds it.
   HZ_SLOW static std::size_t all(Thread& t, std::size_t most = SIZE_MAX) {
     constexpr std::size_t kAtOnce = 64;
     if (!possible()) return 0;

@@ -82,7 +82,7 @@ struct Walk {
   static int of_granule(std::uintptr_t at, Visit visit, void* argument) {
     switch (classify<Line>(pointer(at)).kind) {
       case Kind::kNothing:
-      case Kind::kGuarded:  // a walk of their own
+      case Kind::kGuarded:  // they have a separate walk
         return 0;
       case Kind::kInHeap: return Heaps<Line>::walk_chunk(at, Heaps<Line>::kAnyHeap, visit, argument);
       case Kind::kRun: return of_run(at, visit, argument);
@@ -96,7 +96,7 @@ struct Walk {
     if (kind != Kind::kRun || Source::holder(S::global.source, at) != heap) return 0;
     return of_run(at, visit, argument);
   }
-  // A frame of its own, as of the others: the visitor is called with little of ours on the stack.
+  // A separate frame, as of the others: the visitor is called with little of ours on the stack.
   HZ_SLOW static int of_span(std::uintptr_t at, Visit visit, void* argument) {
     OutOfSpan out;
     {
