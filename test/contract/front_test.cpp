@@ -434,6 +434,23 @@ class FrontOfMagazines : public FrontContract<F> {
 };
 TYPED_TEST_SUITE(FrontOfMagazines, MagazineFronts);
 
+// A pop counts the room up before it takes the slot. A signal handler may fork in between, and its child goes
+// on without the second step. Another slot would then lie where the next bin begins.
+TYPED_TEST(FrontOfMagazines, AChildThatCutAPopOffHasNoRoomTooMuch) {
+  using F = TypeParam;
+  auto& thread = this->thread_;
+  constexpr hz::Bin kBin = TestFixture::kBin;
+  constexpr unsigned kMany = TestFixture::kMany;
+  Slots slots(kMany + 1);
+  for (unsigned i = 0; i < kMany / 2; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  thread.room[kBin].add(1);
+  F::cut_off(thread);
+  for (unsigned i = kMany / 2; i < kMany; ++i) ASSERT_TRUE(this->Put(slots[i]));
+  EXPECT_FALSE(this->Put(slots[kMany]));
+  EXPECT_EQ(kMany, F::count(thread, kBin));
+  F::check(thread, kBin);
+}
+
 TYPED_TEST(FrontOfMagazines, AFullOneLeavesForAnEmptyOneAndComesBack) {
   using F = TypeParam;
   auto& thread = this->thread_;

@@ -38,6 +38,7 @@ struct Box {
   static List detach(PerThread&, Bin);
   static bool accounts_for(const PerThread&, Bin, unsigned);
   static bool keep_unresolved(PerThread&, Bin, List);
+  static void cut_off(PerThread&);
   static void reconcile(PerThread&);
 };
 

@@ -56,6 +56,10 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::accounts_for(seen, bin, n) } -> std::same_as<bool>;
   // It may have: keep it for later; false: no room
   { F::keep_unresolved(thread, bin, list) } -> std::same_as<bool>;
+  // In the child of a fork that a signal handler of the owner may have made, between two steps of a pop or a
+  // put: a bin has no more room than it says, even if the second step never comes. If it comes, the bin may
+  // lose one place of its room.
+  { F::cut_off(thread) } -> std::same_as<void>;
   // By the owner, or when a fork cut it off: all counts true again
   { F::reconcile(thread) } -> std::same_as<void>;
 };

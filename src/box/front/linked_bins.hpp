@@ -162,8 +162,13 @@ struct LinkedBins {
     for (Bin bin = 1; bin < kBins; ++bin) t.room[bin].set(t.capacity[bin].peek() - length(t, bin));
   }
 
+  static void cut_off(PerThread&) {}  // a list has no end that one slot too many could pass
+
   static void check(const PerThread& t, Bin bin) {
-    if constexpr (kDebug) hz::check(length(t, bin) == t.capacity[bin].peek() - t.room[bin].peek());
+    if constexpr (kDebug) {
+      const std::int32_t lost = t.capacity[bin].peek() - t.room[bin].peek() - length(t, bin);
+      hz::check(-1 <= lost && lost <= 1);  // see cut_off of the contract
+    }
   }
 
  private:

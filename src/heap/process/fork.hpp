@@ -143,6 +143,10 @@ struct Forks {
     HeapProfile::in_child();
     GuardedPool::in_child();
     renew_random();
+    if (Thread* const own = S::tls().heap; own != nullptr && own->local.peek() != nullptr) {
+      Line::Front::cut_off(own->front);
+      if (own->quota.peek() != nullptr) Line::Front::cut_off(own->quota.peek()->front);
+    }
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
   }
