@@ -13,6 +13,7 @@
 #include "base/compiler.hpp"
 #include "os/os.hpp"
 #include "os/per_thread.hpp"
+#include "os/rank.hpp"
 
 namespace hz::os {
 
@@ -95,10 +96,15 @@ class Lock {
   std::atomic<std::uint32_t> word_{kFree};
 };
 
-// The number of locks that a thread has or waits for. A signal handler that forks reads it of the thread that
-// it interrupted: no other thread could release them.
+// A lock that has its place in the order of locks.
+template <Rank kRank>
+class LockOf : public Lock {};
+
+// The locks that a thread has or waits for: their number, and their ranks. A signal handler that forks reads
+// the number of the thread that it interrupted: no other thread could release them.
 struct LocksOfThread {
   unsigned count = 0;
+  [[no_unique_address]] RanksOfThread ranks;
 
   static constexpr LocksOfThread late() { return {}; }
   bool is_over() const { return true; }
@@ -108,33 +114,48 @@ struct LocksOfThread {
 // of hz7 and of first-class heaps, which announce themselves.
 class Guarded {
  public:
-  explicit Guarded(Lock& lock) : Guarded(&lock) {}
+  template <Rank kRank>
+  explicit Guarded(LockOf<kRank>& lock) : Guarded(&lock, kRank) {}
   // The same if it can be had in that time; nullptr: nothing.
-  Guarded(Lock* lock, unsigned most_milliseconds) : Guarded(nullptr) {
+  Guarded(Lock* lock, Rank rank, unsigned most_milliseconds) : Guarded(nullptr, rank) {
     if (lock != nullptr && lock->had_within(most_milliseconds)) lock_ = lock;
   }
   ~Guarded() {
     if (lock_ != nullptr) lock_->unlock();
     std::atomic_signal_fence(std::memory_order_seq_cst);  // a handler sees no lock without its count
-    --PerThread<LocksOfThread>::mine().count;
+    LocksOfThread& mine = PerThread<LocksOfThread>::mine();
+    mine.ranks.remove(before_);
+    --mine.count;
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
   bool has_lock() const { return lock_ != nullptr; }
+  // Requires: the calling thread may wait for a lock of that rank, which it takes otherwise.
+  static void expect_order(Rank rank) {
+    RanksOfThread& ranks = PerThread<LocksOfThread>::mine().ranks;
+    ranks.remove(ranks.add(rank));
+  }
+  // In a child whose locks are made free: no other thread waits for those that this one has.
+  static void forget_order() { PerThread<LocksOfThread>::mine().ranks = {}; }
   // Returns true if the calling thread has a lock, or waits for one.
   static bool is_any_held() { return PerThread<LocksOfThread>::mine().count != 0; }
 
  protected:
-  explicit Guarded(Lock* lock) : lock_(lock) {  // nullptr: nothing
-    ++PerThread<LocksOfThread>::mine().count;
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // as at the end
+  Guarded(Lock* lock, Rank rank) : lock_(lock), before_(announce(rank)) {  // nullptr: nothing
+    std::atomic_signal_fence(std::memory_order_seq_cst);                   // as at the end
     if (lock_ != nullptr) lock_->lock();
   }
   void adopt(Lock& held) { lock_ = &held; }
 
  private:
+  static RanksOfThread::Before announce(Rank rank) {
+    LocksOfThread& mine = PerThread<LocksOfThread>::mine();
+    ++mine.count;
+    return mine.ranks.add(rank);
+  }
   Lock* lock_;
+  [[no_unique_address]] const RanksOfThread::Before before_;
 };
 
 // Work that one thread of a process does at a time. Others do not wait, and skip it. A fork leaves the thread

@@ -160,7 +160,7 @@ class MagazineStore {
     return true;
   }
 
-  alignas(64) Lock lock_;
+  alignas(64) LockOf<Rank::kMagazines> lock_;
   unsigned kept_count_ = 0;
   Magazine* kept_ = nullptr;
   Chunk* partial_ = nullptr;  // those with room

@@ -35,7 +35,7 @@ struct ExitLook {
     if (!list.held) return false;
     const typename S::TryHold shared(S::shared.lock);
     if (!shared.held) return false;
-    const typename S::TryHold purger(S::purger_state.lock);
+    const typename S::TryHold purger(S::purger_state.lock, os::Rank::kPurger);
     if (!purger.held) return false;
     const unsigned others = S::global.thread_count.load(std::memory_order_relaxed) -
                             (S::tls().heap != nullptr && S::tls().heap != &S::shared ? 1 : 0);

@@ -20,7 +20,7 @@ TEST(Lock, IsFourBytes) { EXPECT_EQ(4u, sizeof(hz::os::Lock)); }
 TEST(Lock, ExcludesOthers) {
   constexpr int kThreads = 4;
   constexpr int kTimes = 20000;
-  hz::os::Lock lock;
+  hz::os::LockOf<hz::os::Rank::kSource> lock;
   int plain = 0;  // not atomic: lost updates and ThreadSanitizer tell
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -37,7 +37,7 @@ TEST(Lock, ExcludesOthers) {
 
 TEST(Lock, SleepersAreWoken) {
   constexpr int kSleepers = 3;
-  hz::os::Lock lock;
+  hz::os::LockOf<hz::os::Rank::kSource> lock;
   std::atomic<int> entered{0};
   lock.lock();
   std::vector<std::thread> threads;
@@ -55,7 +55,7 @@ TEST(Lock, SleepersAreWoken) {
 }
 
 TEST(Lock, GivesUpWhenTheTimeIsOver) {
-  hz::os::Lock lock;
+  hz::os::LockOf<hz::os::Rank::kSource> lock;
   EXPECT_TRUE(lock.lock_within(1));
   EXPECT_FALSE(lock.lock_within(1)) << "held, and by this thread";
   EXPECT_FALSE(lock.lock_within(50));
@@ -70,8 +70,41 @@ TEST(Lock, GivesUpWhenTheTimeIsOver) {
   lock.unlock();
 }
 
+TEST(Ranks, AreWaitedForUpwards) {
+  using hz::os::Rank;
+  hz::os::Ranks ranks;
+  EXPECT_TRUE(ranks.may_wait_for(Rank::kOpening));
+  const auto none = ranks.add(Rank::kState);
+  EXPECT_FALSE(ranks.may_wait_for(Rank::kThreads));
+  EXPECT_FALSE(ranks.may_wait_for(Rank::kState));
+  EXPECT_TRUE(ranks.may_wait_for(Rank::kShelf));
+  const auto state = ranks.add(Rank::kShelf);
+  EXPECT_TRUE(ranks.may_wait_for(Rank::kShelf)) << "of two shelves, the one at the higher address";
+  EXPECT_FALSE(ranks.may_wait_for(Rank::kPurger));
+  EXPECT_TRUE(ranks.may_wait_for(Rank::kSource));
+  ranks.remove(state);
+  EXPECT_TRUE(ranks.may_wait_for(Rank::kPurger));
+  ranks.remove(none);
+  EXPECT_TRUE(ranks.may_wait_for(Rank::kThreads));
+}
+
+TEST(Ranks, StopADebugBuildThatWaitsDownwards) {
+  if (!hz::kDebug) GTEST_SKIP() << "other builds do not check";
+  hz::os::LockOf<hz::os::Rank::kState> state;
+  hz::os::LockOf<hz::os::Rank::kSource> source;
+  {
+    const hz::os::Guarded lower(state);
+    const hz::os::Guarded upper(source);
+  }
+  const auto downwards = [&] {
+    const hz::os::Guarded upper(source);
+    const hz::os::Guarded lower(state);
+  };
+  EXPECT_DEATH(downwards(), "");
+}
+
 TEST(Lock, AChildMayReleaseWhatItsParentTook) {
-  hz::os::Lock lock;
+  hz::os::LockOf<hz::os::Rank::kSource> lock;
   lock.lock();
   if (!kForks) GTEST_SKIP() << "there are no forks";
   EXPECT_EQ(7, InAFork([&] {
@@ -86,7 +119,7 @@ TEST(Lock, AChildMayReleaseWhatItsParentTook) {
 // Contended when the parent forks: the child's unlock wakes nobody, and the lock is free again.
 TEST(Lock, AChildMayReleaseAContendedOne) {
   if (!kForks) GTEST_SKIP() << "there are no forks";
-  hz::os::Lock lock;
+  hz::os::LockOf<hz::os::Rank::kSource> lock;
   lock.lock();
   std::thread sleeper([&] { const hz::os::Guarded hold(lock); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -28,7 +28,7 @@ struct MagazineDepot : WithoutOwners {
 
   struct Global {
     struct alignas(64) Shelf {
-      os::Lock lock;
+      os::LockOf<os::Rank::kWaiting> lock;
       std::atomic<Magazine*> first{nullptr};  // written under the lock, else a hint
       // In magazines, under the lock: how many wait, how many fewer than before because this processor took
       // them, and the most that these were of late: it will want as many again.

@@ -24,7 +24,7 @@ struct MessageBatch : RemoteBatch<Line> {
 
   struct Inbox {
     alignas(64) SharedList fresh;
-    alignas(64) os::Lock lock;
+    alignas(64) os::LockOf<os::Rank::kWaiting> lock;
     std::atomic<Magazine*> adopted[kBins];
   };
   struct Global : Depot::Global {

@@ -20,7 +20,7 @@ struct Shelves {
   static constexpr unsigned kShards = 16;  // on machines with more processors some share one
 
   struct alignas(32) Shelf {
-    os::Lock lock;
+    os::LockOf<os::Rank::kShelf> lock;
     std::atomic<std::uint32_t> head{0};  // granule number; written with the lock, else a hint
     std::uint32_t last = 0;
 

@@ -24,7 +24,7 @@ struct Arena {
     RunBook book;
     Holes holes;
     void (*told)(std::size_t) = nullptr;
-    os::Lock lock;
+    os::LockOf<os::Rank::kSource> lock;
   };
 
   static constexpr auto words() {
@@ -176,7 +176,7 @@ struct Arena {
     return rows;
   }
   static bool answers(Global& g, unsigned milliseconds) {
-    return os::Guarded(&g.lock, milliseconds).has_lock();
+    return os::Guarded(&g.lock, os::Rank::kSource, milliseconds).has_lock();
   }
   static std::size_t dirty_bytes(const Global& g) { return g.book.dirty_bytes(); }
   static std::size_t held_bytes(Global& g) {

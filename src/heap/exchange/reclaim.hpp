@@ -89,7 +89,7 @@ struct Reclaim {
   static std::size_t reclaim(Thread& t, std::size_t keep_dirty) {
     give_up(t, true);
     Transfer::flush_all(t);
-    { const typename S::Hold purger(S::purger_state.lock); }
+    { const typename S::Hold purger(S::purger_state.lock, os::Rank::kPurger); }
     MitigationOf<Line>::release_waiting();
     return Spans::purge(t, keep_dirty, SIZE_MAX);
   }

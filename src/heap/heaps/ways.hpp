@@ -58,6 +58,7 @@ struct HeapWays {
     HZ_INLINE static How enter(HeapRow& row) {
       if (HZ_LIKELY(row.enter_biased(&S::tls()))) return How::kBiased;
       if (HZ_UNLIKELY(S::tls().forking)) return How::kForking;
+      os::Guarded::expect_order(os::Rank::kHeap);
       row.enter();
       return How::kLocked;
     }

@@ -312,7 +312,7 @@ struct Heap {
     return true;
   }
 
-  static inline constinit os::Lock opening;
+  static inline constinit os::LockOf<os::Rank::kOpening> opening;
   static inline constinit std::atomic<bool> is_open{false};
   static inline constinit bool was_open = false;  // in the process that this one is a fork of
   static inline constinit Options options;

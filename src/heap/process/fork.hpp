@@ -190,6 +190,7 @@ struct Forks {
       while (process_word().load(std::memory_order_acquire) != kThisProcess) os::give_way();
       return;
     }
+    os::Guarded::forget_order();  // of what a handler interrupted: those locks are free from here on
     S::shelves.heaps.make_whole();
     g.threads_lock.reset();
     Line::Source::make_whole(g.source);

@@ -35,7 +35,7 @@ constexpr unsigned kPlaces = GuardedPool::kPlaces;
 
 constexpr std::uintptr_t align_down(std::uintptr_t n, std::size_t alignment) { return n & ~(alignment - 1); }
 
-constinit os::Lock lock;
+constinit os::LockOf<os::Rank::kSamples> lock;
 constinit Place* places = nullptr;
 constinit std::uint16_t* ring = nullptr;  // of kPlaces; the first `idle` from `head` on
 constinit char* mapping_text = nullptr;   // of CodeMappings::kRoom

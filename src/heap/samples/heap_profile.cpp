@@ -25,7 +25,7 @@ constexpr std::uint32_t kMostSites = HeapProfile::kMostSites, kSiteRows = 2 * kM
 constexpr std::uint32_t kLiveRows = 1U << 17, kMostLive = kLiveRows / 4 * 3;
 constexpr std::uint32_t kNoSite = ~0U;
 
-constinit os::Lock tables_lock;
+constinit os::LockOf<os::Rank::kSamples> tables_lock;
 constinit std::uint32_t* site_rows = nullptr;  // 1 + the number of a site, by its hash; 0: none
 constinit std::atomic<std::uint32_t> sites_used{0};
 constinit Live* live = nullptr;                      // by the block's address
@@ -228,7 +228,8 @@ void write_site(Writer& writer, const Site& site) {
 
 // Under the lock, unless it was not to be had in that time, once.
 void look(unsigned patience, bool& given_up, auto at) {
-  const Hold hold(given_up ? nullptr : &tables_lock, patience == 0 ? os::Lock::kEndless : patience);
+  const Hold hold(given_up ? nullptr : &tables_lock, os::Rank::kSamples,
+                  patience == 0 ? os::Lock::kEndless : patience);
   given_up = !hold.has_lock();
   at();
 }

@@ -15,7 +15,7 @@ namespace {
 using Function = os::PythonFunction;
 
 constexpr std::uint32_t kRows = 2 * PythonFunctions::kMost;
-constinit os::Lock lock;
+constinit os::LockOf<os::Rank::kFunctions> lock;
 constinit std::uint32_t* rows = nullptr;  // 1 + the number of an entry, by its hash; 0: none
 
 std::uint32_t hash_of(const Function& one) {

@@ -97,7 +97,7 @@ namespace {
 constexpr std::uint32_t kNever = 0;  // waited on for its time alone
 
 // The end of the process removes the file, which must not come back.
-constinit os::Lock file_lock;
+constinit os::LockOf<os::Rank::kFile> file_lock;
 constinit bool file_is_over = false, file_is_told_of = false;
 
 bool writes_files() { return os::kept_path(os::File::kStatsFolder)[0] != 0; }

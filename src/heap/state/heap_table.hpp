@@ -101,10 +101,10 @@ struct FirstChunk : HeapChunk {
 static_assert(align_up(sizeof(FirstChunk), kChunkMostAlign) + kChunkMost <= kGranule);
 
 struct HeapRow {
-  os::Lock lock;             // guards what follows, and the heap's chunks; but see biased
-  std::uint32_t generation;  // of the heap that has or had the row
-  std::uint32_t next_free;   // of rows without a heap; under the table's lock
-  OwnerWord<bool> inside;    // the thread of the bias is in
+  os::LockOf<os::Rank::kHeap> lock;  // guards what follows, and the heap's chunks; but see biased
+  std::uint32_t generation;          // of the heap that has or had the row
+  std::uint32_t next_free;           // of rows without a heap; under the table's lock
+  OwnerWord<bool> inside;            // the thread of the bias is in
   // A biased lock: the thread that began the heap comes in without it, by this word, for a locked instruction
   // costs as much as the allocation itself. Another thread that comes with the lock revokes the bias, for
   // good. Null: there is none.
@@ -262,7 +262,7 @@ class HeapTable {
   // Beyond the table itself.
   std::size_t chunk_bytes() const { return rows_.chunk_bytes(); }
 
-  os::Lock lock;  // guards which rows are free
+  os::LockOf<os::Rank::kHeapTable> lock;  // guards which rows are free
 
  private:
   // The link to a free row that may be biased to the thread, or to the first one.

@@ -144,7 +144,7 @@ struct State {
     [[no_unique_address]] typename Line::Observe::PerThread observe;
     typename Line::Policy::PerThread policy;
 
-    os::Lock lock;  // held by a thread in the slow path with this state
+    os::LockOf<os::Rank::kState> lock;  // held by a thread in the slow path with this state
     bool alive = false;
     unsigned owner = 0;
     unsigned given_batches = 0;      // see TransferCache::put
@@ -201,9 +201,9 @@ struct State {
 
     std::atomic<std::size_t> huge_blocks{0}, huge_bytes{0};  // in use
 
-    os::Lock threads_lock;      // guards what follows
-    Thread* threads = nullptr;  // alive
-    Thread* spare = nullptr;    // states of the dead, for threads to come
+    os::LockOf<os::Rank::kThreads> threads_lock;  // guards what follows
+    Thread* threads = nullptr;                    // alive
+    Thread* spare = nullptr;                      // states of the dead, for threads to come
     Thread* orphans = nullptr;  // of threads that a fork left behind: adopted with all that they hold
     Owners<Line::Exchange::kOwners> owners;
     std::size_t thread_memory = 0;
@@ -284,11 +284,15 @@ struct State {
 
   // Holds a thread's lock or the list's: other fork handlers may allocate while ours are at work.
   struct Hold : os::Guarded {
-    explicit Hold(os::Lock& lock) : Guarded(tls().forking ? nullptr : &lock) {}
+    template <os::Rank kRank>
+    explicit Hold(os::LockOf<kRank>& lock) : Hold(lock, kRank) {}
+    Hold(os::Lock& lock, os::Rank rank) : Guarded(tls().forking ? nullptr : &lock, rank) {}
   };
   // The same, if no other thread holds it.
   struct TryHold : os::Guarded {
-    explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(tls().forking || lock.try_lock()) {
+    template <os::Rank kRank>
+    explicit TryHold(os::LockOf<kRank>& lock) : TryHold(lock, kRank) {}
+    TryHold(os::Lock& lock, os::Rank rank) : Guarded(nullptr, rank), held(tls().forking || lock.try_lock()) {
       if (held && !tls().forking) adopt(lock);
     }
     const bool held;

@@ -60,7 +60,10 @@ struct Stats {
   };
   // A lock, if it is to be had in that time.
   struct Look : os::Guarded {
-    Look(os::Lock& lock, Patience& patience) : Guarded(S::tls().forking ? nullptr : &lock, patience.now()) {
+    template <os::Rank kRank>
+    Look(os::LockOf<kRank>& lock, Patience& patience) : Look(lock, kRank, patience) {}
+    Look(os::Lock& lock, os::Rank rank, Patience& patience)
+        : Guarded(S::tls().forking ? nullptr : &lock, rank, patience.now()) {
       patience.lost |= !may_walk();
     }
     bool may_walk() const { return has_lock() || S::tls().forking; }
@@ -93,7 +96,7 @@ struct Stats {
       }
       const Look shared(S::shared.lock, patience);
       add(S::shared, shared, sums, cached);
-      const Look keeper(S::purger_state.lock, patience);
+      const Look keeper(S::purger_state.lock, os::Rank::kPurger, patience);
       add(S::purger_state, keeper, sums, cached);
       cached += Line::Retain::waiting_bytes(g.retain);
       out.bytes_held = Line::Retain::out_bytes(g.retain);

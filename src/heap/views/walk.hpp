@@ -66,7 +66,8 @@ struct Walk {
     typename Threads<Line>::Entered here;
     Reclaim<Line>::give_up(here.thread(), true);
     TransferCache<Line>::flush_all(here.thread());
-    const typename S::Hold purger(S::purger_state.lock);  // what it holds in its hands is waited for
+    const typename S::Hold purger(S::purger_state.lock,
+                                  os::Rank::kPurger);  // what it holds in its hands is waited for
   }
 
   static int rows(auto visit) {

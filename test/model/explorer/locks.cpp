@@ -11,7 +11,7 @@ namespace hz_test::explorer {
 namespace {
 
 struct Guarded {
-  hz::os::Lock lock;
+  hz::os::LockOf<hz::os::Rank::kSource> lock;
   unsigned data = 0;
 };
 

@@ -55,7 +55,7 @@ struct Mini {
   // Its lock is taken without a thread's, by those who only look.
   struct Source {
     struct Global {
-      hz::os::Lock lock;
+      hz::os::LockOf<hz::os::Rank::kSource> lock;
     };
     static void free_locks(Global& g) { g.lock.reset(); }
     static void make_whole(Global& g) { g.lock.reset(); }
@@ -104,7 +104,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     typename E::PerThread exchange;
     typename F::Store store;
     unsigned outbox = 0;
-    os::Lock lock;
+    os::LockOf<os::Rank::kState> lock;
     bool alive = false;
     unsigned owner = 0, given_batches = 0;
     OwnerWord<Local*> local;
@@ -136,7 +136,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
   struct Global {
     Nothing route, retain;
     typename Source::Global source;
-    os::Lock threads_lock;
+    os::LockOf<os::Rank::kThreads> threads_lock;
     Thread *threads = nullptr, *spare = nullptr, *orphans = nullptr;
     Owners<E::kOwners> owners;
     std::size_t thread_memory = 0;
@@ -195,10 +195,13 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
   static typename F::PerThread& supply() { return *tls().supply.get(); }
   static bool is_own_work() { return tls().forking; }
   struct Hold : os::Guarded {
-    explicit Hold(os::Lock& lock) : Guarded(tls().forking ? nullptr : &lock) {}
+    template <os::Rank kRank>
+    explicit Hold(os::LockOf<kRank>& lock) : Hold(lock, kRank) {}
+    Hold(os::Lock& lock, os::Rank rank) : Guarded(tls().forking ? nullptr : &lock, rank) {}
   };
   struct TryHold : os::Guarded {
-    explicit TryHold(os::Lock& lock) : Guarded(nullptr), held(tls().forking || lock.try_lock()) {
+    explicit TryHold(os::LockOf<os::Rank::kState>& lock)
+        : Guarded(nullptr, os::Rank::kState), held(tls().forking || lock.try_lock()) {
       if (held && !tls().forking) adopt(lock);
     }
     const bool held;

@@ -21,7 +21,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 # In explorer.cpp.
-SWITCHES = "namespace hz::os { class Lock; }\nextern int hz_mutant;\nhz::os::Lock& hz_unlocked(hz::os::Lock&, bool);\n"
+SWITCHES = """namespace hz::os { class Lock; }
+extern int hz_mutant;
+hz::os::Lock& hz_unlocked(hz::os::Lock&, bool);
+template <class Ranked>
+Ranked& hz_unlocked(Ranked& lock, bool is) {
+  return static_cast<Ranked&>(hz_unlocked(static_cast<hz::os::Lock&>(lock), is));
+}
+"""
 
 # name, header, the scenario that catches it, and pairs of what stands there and what is put in its place
 MUTANTS = []

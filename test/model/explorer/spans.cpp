@@ -55,7 +55,7 @@ struct Spanned {
   // A list of runs of one granule, under its lock.
   struct Source {
     struct Global {
-      hz::os::Lock lock;
+      hz::os::LockOf<hz::os::Rank::kSource> lock;
       std::uintptr_t runs[kMostRuns] = {};
       unsigned count = 0;
     };
