@@ -28,9 +28,6 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 object=$(readlink -f "$library")
 
-LD_PRELOAD=$object valgrind --tool=callgrind --callgrind-out-file="$work/out" --dump-after="$functions*" \
-  "$program" "$pairs" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
-
 # Prints the instructions in the library by the callgrind file $1, per pair.
 count() {
   # In the file, names are given once as "(id) name" and then as "(id)"; a line after "calls=" is the callee's cost.
@@ -52,19 +49,43 @@ row() { awk -v line="$line" -v at="$(($2 + 1))" '$1 == line { print $at }' "$1";
 # Whether $1 is $2: a number, or NUMBER+-MOST.
 is_golden() { awk -v now="$1" -v wanted="$2" 'BEGIN { n = split(wanted, w, /\+-/); d = now - w[1]; exit !(n > 0 && d <= w[2] + 0 && -d <= w[2] + 0) }'; }
 
-failed=0
-fail() { echo "FAILED: $*" >&2; failed=1; }
-column=0 counted=
-for way in $ways; do
-  column=$((column + 1))
-  now=$(count "$work/out.$((calls * column))")
-  counted="$counted $now"
-  limit=$(row "$limits" $column)
-  # Also refuses a count of nothing: then the library did not serve the program.
-  awk -v now="$now" -v limit="${limit:-0}" 'BEGIN { exit !(now > 0 && now <= limit) }' ||
-    fail "$way: $now is not within 1 to ${limit:-nothing}"
-  [ "$golden" = - ] || is_golden "$now" "$(row "$golden" $column)" ||
-    fail "$way: $golden says $(row "$golden" $column), counted $now"
+# Counts each way once more, and keeps the least in $work/least, a line for each. What the clock asks for is extra: it
+# comes where the machine is so busy that a sweep falls due.
+count_all() {
+  LD_PRELOAD=$object valgrind --tool=callgrind --callgrind-out-file="$work/out" --dump-after="$functions*" \
+    "$program" "$pairs" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+  column=0
+  for way in $ways; do
+    column=$((column + 1))
+    count "$work/out.$((calls * column))"
+  done >"$work/now"
+  if [ -e "$work/least" ]; then
+    paste "$work/least" "$work/now" | awk '{ print $1 < $2 ? $1 : $2 }' >"$work/both"
+    mv "$work/both" "$work/least"
+  else
+    mv "$work/now" "$work/least"
+  fi
+}
+# Prints what is wrong with the least counts.
+faults() {
+  column=0
+  for way in $ways; do
+    column=$((column + 1))
+    now=$(sed -n "${column}p" "$work/least")
+    limit=$(row "$limits" $column)
+    # Also refuses a count of nothing: then the library did not serve the program.
+    awk -v now="$now" -v limit="${limit:-0}" 'BEGIN { exit !(now > 0 && now <= limit) }' ||
+      echo "FAILED: $way: $now is not within 1 to ${limit:-nothing}"
+    [ "$golden" = - ] || is_golden "$now" "$(row "$golden" $column)" ||
+      echo "FAILED: $way: $golden says $(row "$golden" $column), counted $now"
+  done
+}
+
+for attempt in 1 2 3; do
+  count_all
+  faults >"$work/faults"
+  [ -s "$work/faults" ] || break
 done
-echo "$line: instructions of $ways:$counted"
-exit $failed
+cat "$work/faults" >&2
+echo "$line: instructions of $ways: $(paste -s -d ' ' "$work/least")"
+[ ! -s "$work/faults" ]
