@@ -60,6 +60,21 @@ class RunTableTest : public ::testing::Test {
     Paint(row, length, dirty ? Colour::kDirty : Colour::kClean);
   }
 
+  // At most so many rows, of the oldest dirty run. The first of them; 0 if nothing is dirty.
+  std::uint32_t Purge(std::size_t most) {
+    const std::uint32_t oldest = table_->oldest_dirty();
+    if (oldest == 0) return 0;
+    const std::uint32_t row = table_->cut_dirty(oldest, most), length = table_->rows[row].length;
+    EXPECT_LE(length, most);
+    std::size_t dirty = 0;
+    for (std::uint32_t i = row; i < row + length; ++i) dirty += rows_[i] == Colour::kDirty ? 1 : 0;
+    EXPECT_NE(0u, dirty);
+    EXPECT_EQ(dirty, table_->use(row, length));
+    table_->give(row, length, 0);
+    Paint(row, length, Colour::kClean);
+    return row;
+  }
+
   void Paint(std::uint32_t row, std::uint32_t length, Colour colour) {
     for (std::uint32_t i = row; i < row + length; ++i) rows_[i] = colour;
   }
@@ -90,6 +105,7 @@ class RunTableTest : public ::testing::Test {
   void ExpectAgreement() const {
     std::set<std::uint32_t> dirty_runs;
     std::set<std::uint32_t> clean_runs;
+    unsigned long_runs = 0;
     for (std::uint32_t row = kFirst; row < top_;) {
       if (!Free(rows_[row])) {
         ++row;
@@ -104,14 +120,19 @@ class RunTableTest : public ::testing::Test {
       ASSERT_EQ(length, table_->rows[row + length - 1].length);
       ASSERT_EQ(dirty, table_->rows[row].dirty);
       if (dirty != 0) {
+        const std::uint32_t last = row + length - 1;
         for (std::uint32_t i = row; i < row + table_->rows[row].head; ++i)
           ASSERT_EQ(Colour::kClean, rows_[i]) << i << " of " << row;
+        for (std::uint32_t i = last; i > last - table_->rows[last].head; --i)
+          ASSERT_EQ(Colour::kClean, rows_[i]) << i << " of " << row;
       }
+      long_runs += length >= table_->lacking ? 1 : 0;
       (dirty != 0 ? dirty_runs : clean_runs).insert(row);
       row += length;
     }
     ASSERT_EQ(dirty_runs, Listed(table_->dirty_runs, true));
     ASSERT_EQ(clean_runs, Listed(table_->clean_runs, false));
+    ASSERT_EQ(long_runs, table_->others);
     for (const auto& [row, length] : used_) ASSERT_EQ(length, table_->rows[row].length);
   }
 
@@ -212,6 +233,7 @@ TEST_F(RunTableTest, RandomAgainstTheModel) {
       } else {
         auto at = used_.lower_bound(static_cast<std::uint32_t>(random() % kEnd));
         Release((at == used_.end() ? used_.begin() : at)->first, random() % 2 == 0);
+        if (random() % 3 == 0) Purge(1 + random() % 20);
       }
       if (step % 20 == 0) ExpectAgreement();
       if (step % 500 == 0) ExpectHeads();
@@ -240,6 +262,59 @@ TEST_F(RunTableTest, APurgeInStepsKnowsWhereItWas) {
     ExpectAgreement();
   }
   EXPECT_EQ(0u, table_->oldest_dirty());
+}
+
+// Or each purge would read the clean rows between the two ends: blocks that are freed from the last to the
+// first leave such a run.
+TEST_F(RunTableTest, APurgeBeginsAtTheEndThatIsKnown) {
+  constexpr std::uint32_t kBlock = 100, kBlocks = 10, kStep = 25;
+  std::vector<std::uint32_t> blocks(kBlocks);
+  for (std::uint32_t& block : blocks) block = Acquire(kBlock, 1, 0);
+  ASSERT_NE(0u, Acquire(1, 1, 0));
+  Release(blocks.back(), true);
+  for (unsigned i = 1; i < kBlocks - 1; ++i) Release(blocks[i], false);
+  Release(blocks.front(), true);
+  const std::uint32_t first = blocks.front(), end = blocks.back() + kBlock;
+  for (std::uint32_t purged = 0; purged < kBlock; purged += kStep) {
+    ASSERT_EQ(first + purged, Purge(kStep)) << "the front, which is dirty";
+    ExpectAgreement();
+  }
+  EXPECT_EQ(kBlock, table_->rows[first].dirty);
+  EXPECT_EQ(kBlock, table_->rows[first].head) << "what lies behind was not read";
+  for (std::uint32_t purged = kStep; purged < kBlock; purged += kStep) {
+    ASSERT_EQ(end - purged, Purge(kStep)) << "the end, which is dirty";
+    EXPECT_EQ(purged, table_->rows[end - 1].head);
+    EXPECT_EQ(kBlock, table_->rows[first].head);
+    ExpectAgreement();
+  }
+}
+
+// A list beyond 32 rows holds runs of several lengths. What no run holds is not sought again until a longer
+// one comes.
+TEST_F(RunTableTest, WhatIsLackingIsSoughtOnce) {
+  constexpr std::uint32_t kShort = 68, kLong = 69, kRuns = 20;
+  static_assert(RunTable::kExact < kShort);
+  ASSERT_EQ(RunTable::list_of(kShort), RunTable::list_of(kLong));
+  std::vector<std::uint32_t> runs(kRuns);
+  for (std::uint32_t& run : runs) {
+    run = Acquire(kShort, 1, 0);
+    ASSERT_NE(0u, Acquire(1, 1, 0));
+  }
+  const std::uint32_t longer = Acquire(kLong, 1, 0);
+  ASSERT_NE(0u, Acquire(1, 1, 0));
+  Release(longer, false);
+  for (const std::uint32_t run : runs) Release(run, false);
+  EXPECT_EQ(longer, table_->find(kLong, 1, 0)) << "behind more runs than a first search reads";
+  EXPECT_EQ(0u, table_->find(kLong + 1, 1, 0));
+  EXPECT_EQ(std::size_t{kLong + 1}, table_->lacking);
+  EXPECT_EQ(longer, table_->find(kLong, 1, 0));
+  table_->use(longer, kLong);
+  EXPECT_EQ(0u, table_->find(kLong, 1, 0));
+  EXPECT_EQ(std::size_t{kLong}, table_->lacking);
+  EXPECT_EQ(0u, table_->others);
+  table_->give(longer, kLong, 0);
+  EXPECT_EQ(1u, table_->others);
+  EXPECT_EQ(longer, table_->find(kLong, 1, 0));
 }
 
 // Of very long runs only the first rows are labelled: what others left in the rest is no answer.

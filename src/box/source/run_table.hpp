@@ -16,8 +16,8 @@ struct RunTable {
 
   struct Row {
     std::uint32_t length;  // first row of every run, last row of free ones
-    // Rows of runs in use (the first kLabelledRows): the first one. First row of free runs that are dirty in
-    // part: so many of its first rows are clean, at least, and need no second look.
+    // Rows of runs in use (the first kLabelledRows): the first one. First and last row of free runs that are
+    // dirty in part: so many rows at that end are clean, at least, and need no second look.
     std::uint32_t head;
     // First row of free and of spare runs: its list; of held ones: a ring of those of one holder.
     std::uint32_t next, previous;
@@ -76,6 +76,9 @@ struct RunTable {
   Row* rows = nullptr;
   Lists dirty_runs, clean_runs;
   List spare_runs;
+  // No free run holds so many rows, but for that many others, which came since.
+  std::size_t lacking = ~std::size_t{0};
+  unsigned others = 0;
 
   void open(void* table) { rows = static_cast<Row*>(table); }
 
@@ -100,16 +103,11 @@ struct RunTable {
     if (alignment == 1) {
       if (const std::uint32_t row = find_fitting(length, pages)) return row;
     }
-    for (const Lists* lists : {&dirty_runs, &clean_runs}) {
-      for (unsigned i = lists->from(list_of(length)); i != kLists; i = lists->from(i + 1)) {
-        for (std::uint32_t row = lists->of[i].first; row != 0; row = rows[row].next) {
-          const std::size_t start = align_up(row + bias, alignment) - bias;
-          if (start + length > row + std::size_t{rows[row].length}) continue;
-          return start == row ? row : split(row, start - row);
-        }
-      }
-    }
-    return 0;
+    if (const std::uint32_t row = find_among(length, alignment, bias, kRuns)) return row;
+    if (alignment == 1 && length >= lacking && others == 0) return 0;
+    const std::uint32_t row = find_among(length, alignment, bias, ~0U);
+    if (row == 0 && alignment == 1) lacking = length, others = 0;
+    return row;
   }
 
   // Takes the first `length` rows of the free run at `row` into use; the rest stays free. How many were
@@ -208,30 +206,36 @@ struct RunTable {
       rows[i].boundary = false;
     }
     if (dirty != 0 && last != 0) rows[row + length - 1].backed = last;
-    return merge(row, length, dirty, 0);
+    return merge(row, length, dirty, {});
   }
 
   // A run that was taken into use becomes free as it was: `dirty` of its rows are so, of the last one the
   // first `backed` pages.
   void put_back(std::uint32_t row, std::size_t dirty, std::uint8_t backed) {
     last_of(row).backed = backed;
-    merge(row, rows[row].length, dirty, 0);
+    merge(row, rows[row].length, dirty, {});
   }
 
   // A run that was found and is not used after all becomes one with what it was split from.
   void leave(std::uint32_t row) {
     remove(row);
-    merge(row, rows[row].length, rows[row].dirty, rows[row].head);
+    merge(row, rows[row].length, rows[row].dirty, clean_ends(row));
   }
 
-  // Of the first `length` rows of a free run, how many are dirty.
+  // Returns how many of the first `length` rows of a free run are dirty. Cost: reads the shorter one of the
+  // two parts, up to its last dirty row.
   std::size_t dirty_of(std::uint32_t row, std::size_t length) const {
-    const std::size_t dirty = rows[row].dirty;
-    if (dirty == 0 || length == rows[row].length) return dirty;
-    if (dirty == rows[row].length) return length;
+    const std::size_t dirty = rows[row].dirty, whole = rows[row].length;
+    const Ends clean = clean_ends(row);
+    if (dirty == 0 || length >= whole - clean.back) return dirty;
+    if (dirty == whole) return length;
+    if (length <= clean.front) return 0;
+    const bool counts_front = length <= whole / 2;
+    const std::size_t from = counts_front ? clean.front : length;
+    const std::size_t to = counts_front ? length : whole - clean.back;
     std::size_t count = 0;
-    for (std::size_t i = row + rows[row].head; i < row + length; ++i) count += rows[i].backed != 0 ? 1U : 0U;
-    return count;
+    for (std::size_t i = from; i < to && count < dirty; ++i) count += rows[row + i].backed != 0 ? 1U : 0U;
+    return counts_front ? count : dirty - count;
   }
 
   // Forgets all free runs, in whatever state they are: their rows look as if in use, without a user. The
@@ -239,6 +243,8 @@ struct RunTable {
   void lose_lists() {
     dirty_runs = clean_runs = {};
     spare_runs = {};
+    lacking = ~std::size_t{0};
+    others = 0;
   }
   void lose(std::size_t row) {
     if (rows[row].state != State::kFree && rows[row].state != State::kSpare) return;
@@ -257,34 +263,55 @@ struct RunTable {
     return 0;
   }
 
-  // Splits a free run so that its first dirty granule begins one of at most `most` rows; that one's first
-  // row.
+  // Splits a free run so that at most `most` of its rows, the first one or the last one dirty, are a run.
+  // Returns the first row of that. Cost: reads clean rows only where neither end is known.
   std::uint32_t cut_dirty(std::uint32_t row, std::size_t most) {
-    std::size_t clean = rows[row].head;
-    if (rows[row].dirty != rows[row].length) {
-      while (rows[row + clean].backed == 0) ++clean;
+    const Ends clean = clean_ends(row);
+    const std::size_t end = rows[row].length - clean.back;
+    if (rows[row + clean.front].backed == 0 && rows[row + end - 1].backed != 0) {
+      std::size_t begin = end - 1;
+      while (end - begin < most && rows[row + begin - 1].backed != 0) --begin;
+      if (clean.back != 0) split(row, end);
+      return split(row, begin);
     }
-    if (clean != 0) row = split(row, clean);
+    while (rows[row + rows[row].head].backed == 0) ++rows[row].head;
+    if (const std::size_t front = rows[row].head) row = split(row, front);
     if (rows[row].length > most) split(row, most);
     return row;
   }
 
  private:
-  // Of a run that is dirty its first `known` rows are clean.
-  std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty, std::size_t known) {
+  // How many rows at each end of a free run are clean, as far as that is known; of a clean run all of them.
+  struct Ends {
+    std::size_t front = 0, back = 0;
+  };
+  Ends clean_ends(std::uint32_t row) const {
+    const std::size_t length = rows[row].length;
+    if (rows[row].dirty == 0) return {length, length};
+    return {rows[row].head, rows[row + length - 1].head};
+  }
+  // Those of two runs that become one.
+  static Ends joined(Ends one, std::size_t length, Ends other, std::size_t others_length) {
+    return {one.front == length ? length + other.front : one.front,
+            other.back == others_length ? others_length + one.back : other.back};
+  }
+
+  // `clean`: of a run that is dirty.
+  std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty, Ends clean) {
     rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
-    std::size_t clean = dirty == 0 ? length : known;
+    if (dirty == 0) clean = {length, length};
     const std::size_t after = row + length;
     if (rows[after].state == State::kFree) {
-      remove(static_cast<std::uint32_t>(after));
-      if (dirty == 0) clean += rows[after].head;
-      dirty += rows[after].dirty;
-      length += rows[after].length;
+      const auto next = static_cast<std::uint32_t>(after);
+      remove(next);
+      clean = joined(clean, length, clean_ends(next), rows[next].length);
+      dirty += rows[next].dirty;
+      length += rows[next].length;
     }
     if (rows[row - 1].state == State::kFree) {
       const std::uint32_t before = row - rows[row - 1].length;
       remove(before);
-      clean = rows[before].dirty == 0 ? rows[before].length + clean : rows[before].head;
+      clean = joined(clean_ends(before), rows[before].length, clean, length);
       dirty += rows[before].dirty;
       length += rows[before].length;
       row = before;
@@ -304,12 +331,13 @@ struct RunTable {
     }
   }
 
-  // `clean` of its first rows are so.
-  void insert(std::uint32_t row, std::size_t length, std::size_t dirty, std::size_t clean) {
+  void insert(std::uint32_t row, std::size_t length, std::size_t dirty, Ends clean) {
     rows[row].state = rows[row + length - 1].state = State::kFree;
     rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
     rows[row].dirty = static_cast<std::uint32_t>(dirty);
-    rows[row].head = dirty != 0 ? static_cast<std::uint32_t>(clean) : 0;
+    rows[row].head = dirty != 0 ? static_cast<std::uint32_t>(clean.front) : 0;
+    rows[row + length - 1].head = dirty != 0 ? static_cast<std::uint32_t>(clean.back) : 0;
+    others += length >= lacking ? 1 : 0;
     Lists& lists = lists_for(row);
     link(lists.of[list_of(length)], row);
     lists.note(list_of(length));
@@ -320,6 +348,7 @@ struct RunTable {
   void remove(std::uint32_t row) {
     Lists& lists = lists_for(row);
     const unsigned list = list_of(rows[row].length);
+    others -= rows[row].length >= lacking ? 1 : 0;
     unlink(lists.of[list], row);
     lists.note(list);
   }
@@ -332,6 +361,25 @@ struct RunTable {
   void unlink(List& list, std::uint32_t row) {
     (rows[row].next != 0 ? rows[rows[row].next].previous : list.last) = rows[row].previous;
     (rows[row].previous != 0 ? rows[rows[row].previous].next : list.first) = rows[row].next;
+  }
+
+  // A list may hold many runs that are too short, or that have no multiple of the alignment. A search reads
+  // so many of them before it goes on to longer ones.
+  static constexpr unsigned kRuns = 16;
+
+  // The same as find(), of the first `most` runs of each list.
+  std::uint32_t find_among(std::size_t length, std::size_t alignment, std::size_t bias, unsigned most) {
+    for (const Lists* lists : {&dirty_runs, &clean_runs}) {
+      for (unsigned i = lists->from(list_of(length)); i != kLists; i = lists->from(i + 1)) {
+        unsigned left = most;
+        for (std::uint32_t row = lists->of[i].first; row != 0 && left != 0; row = rows[row].next, --left) {
+          const std::size_t start = align_up(row + bias, alignment) - bias;
+          if (start + length > row + std::size_t{rows[row].length}) continue;
+          return start == row ? row : split(row, start - row);
+        }
+      }
+    }
+    return 0;
   }
 
   // A part of a dirty run, and by how many pages its last row differs from what is wanted.
@@ -348,13 +396,12 @@ struct RunTable {
   // so that it starts there; 0 if there is none. One that was a span with such a tail fits: no page behind
   // the last slot has to be purged, and none before it faults. Cost: reads up to kRuns runs.
   std::uint32_t find_fitting(std::size_t length, unsigned pages) {
-    constexpr unsigned kRuns = 16;
     Fit best;
     unsigned seen = 0;
     for (unsigned i = dirty_runs.from(list_of(length)); i != kLists; i = dirty_runs.from(i + 1)) {
       for (std::uint32_t run = dirty_runs.of[i].first; run != 0; run = rows[run].next) {
-        if (rows[run].length < length) continue;
         if (best.differs == 0 || seen++ == kRuns) return begun(best);
+        if (rows[run].length < length) continue;
         compare(best, run, run, length, pages);
         compare(best, run, run + rows[run].length - length, length, pages);
       }
@@ -371,10 +418,13 @@ struct RunTable {
     const std::size_t whole = rows[row].length;
     const std::size_t dirty = rows[row].dirty;
     const std::size_t dirty_before = dirty_of(row, length);
-    const std::size_t clean = rows[row].head;
+    const Ends clean = clean_ends(row);
     const auto second = row + static_cast<std::uint32_t>(length);
-    insert(second, whole - length, dirty - dirty_before, clean > length ? clean - length : 0);
-    insert(row, length, dirty_before, clean);
+    const std::size_t rest = whole - length;
+    insert(second, rest, dirty - dirty_before,
+           {clean.front > length ? clean.front - length : 0, clean.back < rest ? clean.back : rest});
+    insert(row, length, dirty_before,
+           {clean.front < length ? clean.front : length, clean.back > rest ? clean.back - rest : 0});
     return second;
   }
 };
