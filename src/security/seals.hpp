@@ -84,7 +84,12 @@ struct Seals {
     return true;
   }
   static constexpr std::size_t kGrowsAsRun = SIZE_MAX;  // none
-  static bool resizes_run(std::size_t old_size, std::size_t size) { return old_size != 0 && size > old_size; }
+  // A block that shrinks keeps its place while it is a run and fills half of it. The rest of the run has no
+  // pages and no access.
+  static bool resizes_run(const void* block, std::size_t old_size, std::size_t size) {
+    if (size > old_size) return old_size != 0;
+    return bin_for(size) == kHugeBin && size >= (Fence::block_granules(address(block)) << kGranuleShift) / 2;
+  }
 
   static void open() { Fence::open(); }
   static Run acquire_span(std::size_t granules, const Demand& demand) {

@@ -54,7 +54,8 @@ concept MitigationContract = requires(void* slot, const void* block, Bin bin, st
   // Realloc may keep it in its slot, or on the last page of its run; it does so where the answer is true
   { M::stays_in_slot(slot, bytes) } -> std::same_as<bool>;
   { M::grows_in_page(slot, bytes) } -> std::same_as<bool>;
-  { M::resizes_run(bytes, bytes) } -> std::same_as<bool>;  // old and new size of a run: resized, not copied
+  // Old and new size of a run: it is resized, and not copied
+  { M::resizes_run(block, bytes, bytes) } -> std::same_as<bool>;
   // A block of so many bytes that grows gets a run while no other thread could take what lies behind it
   { M::kGrowsAsRun } -> std::convertible_to<std::size_t>;
 
@@ -136,7 +137,7 @@ struct Bare {
   static constexpr bool stays_in_slot(void*, std::size_t) { return false; }
   static constexpr bool grows_in_page(void*, std::size_t) { return false; }
   static constexpr std::size_t kGrowsAsRun = 2 * kGranule;
-  static bool resizes_run(std::size_t old_size, std::size_t size) {
+  static bool resizes_run(const void*, std::size_t old_size, std::size_t size) {
     return old_size > kGrowsAsRun && size > kGrowsAsRun;
   }
 
