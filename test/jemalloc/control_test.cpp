@@ -485,6 +485,7 @@ TEST(Mibs, UnknownOnes) {
     EXPECT_EQ(ENOENT, mallctlnametomib(name, mib, &count)) << name;
     EXPECT_EQ(4u, count) << name;
   }
+  if (!OnJemalloc()) EXPECT_EQ(ENOENT, mallctlbymib(mib, 1000000, nullptr, nullptr, nullptr, 0));
   std::uint64_t value = 0;
   const Mib bin = MibOf("arenas.bin.0.size"), epoch = MibOf("epoch"),
             lookup = MibOf("stats.arenas.0.pactive");

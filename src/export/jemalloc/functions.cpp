@@ -42,7 +42,12 @@ void clear(void* block, std::size_t begin, std::size_t end) {
 HZ_SLOW void* allocate(std::size_t size, int flags) {
   const std::size_t alignment = alignment_in(flags);
   if ((flags & kZero) == 0) return hz_aligned_alloc(alignment, size);
-  return hz_aligned_calloc(alignment, 1, std::max(size, good_size(alignment, size)));
+  const std::size_t cleared = std::max(size, good_size(alignment, size));
+  void* block = hz_aligned_calloc(alignment, 1, cleared);
+  // While some blocks are guarded samples, the good size is that of a sample, and others have more.
+  const std::size_t usable = block == nullptr ? 0 : hz_usable_size(block);
+  if (usable > cleared) clear(block, cleared, usable);
+  return block;
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ class Names {
   }
   // ENOENT if it is not the whole MIB of a row.
   int ask(const std::size_t* mib, std::size_t count, Question question, auto there_is) const {
-    if (count == 0 || mib[count - 1] >= kRows) return ENOENT;
+    if (count == 0 || count > longest() || mib[count - 1] >= kRows) return ENOENT;
     const std::size_t row = mib[count - 1];
     TextView name = rows_[row].name;
     if (words_in(name) != count) return ENOENT;
@@ -124,6 +124,12 @@ class Names {
   }
 
  private:
+  // Returns how many words the longest name has. A longer MIB may be longer than what the program owns.
+  std::size_t longest() const {
+    std::size_t most = 0;
+    for (const Row& row : rows_) most = std::max(most, words_in(row.name));
+    return most;
+  }
   // Of the rows that have the first `last` + 1 words of this one.
   std::size_t first_like(std::size_t row, std::size_t last) const {
     while (row != 0 && alike(rows_[row].name, rows_[row - 1].name, last)) --row;
