@@ -59,7 +59,7 @@ struct ExitLook {
     const void* place = pointer(at);
     switch (found.kind) {
       case Kind::kNothing:
-      case Kind::kGuarded:
+      case Kind::kExtension:
       case Kind::kInHeap: return 0;
       case Kind::kSlot: place = looked_at(at, found.bin, fault); break;
       case Kind::kRun:

@@ -4,6 +4,7 @@
 # one violation of each rule and sees it found.
 #   arrows   base <- os <- box <- heap <- security <- line <- export; a box sees base, os and its own role's contract.hpp
 #   floors   a folder of src/heap sees those that stand before it in FLOORS
+#   list     an extension of the heap is named in its own files and in its list's
 #   #if      only in src/base/compiler.hpp and src/os/, elsewhere `if constexpr`
 #   header   every source file begins with its SPDX line and a comment that says what it is for
 #   walk     the page that walks through a heap names every function and type of it
@@ -16,6 +17,8 @@ LAYERS = ["base", "os", "box", "heap", "security", "line", "export"]
 # Folders of src/heap. A file includes its own floor and those below it, of which all but the first know the state.
 FLOORS = ["samples", "settings", "state", "spans", "exchange", "boundary", "huge", "process", "heaps", "views", "api",
           "one_lock"]
+# What the heap calls through a list of extensions (heap/samples/extension.hpp), and the files that name it beside these.
+EXTENSIONS, LIST = {"GuardedPool": "heap/samples/guarded."}, "heap/samples/sampling."
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
 COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".map": "#"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')
@@ -81,6 +84,9 @@ def file_faults(src, user):
             yield f"{user}:{number}: {fault}"
         if CONDITION.match(line) and not may_ask:
             yield f"{user}:{number}: #if outside of base/compiler.hpp and os/"
+        for name in set(re.findall(r"\w+", line)) & EXTENSIONS.keys():
+            if not user.startswith((EXTENSIONS[name], LIST)):
+                yield f"{user}:{number}: names {name}: only {EXTENSIONS[name]}* and {LIST}* may, others call Extensions"
 
 
 def header_fault(path):

@@ -73,6 +73,17 @@ class Arrows(unittest.TestCase):
         self.plant("heap/attic/box.hpp", "struct Box {};\n")
         self.expect_only("heap/attic/box.hpp", "is on no floor")
 
+    def test_extension_outside_of_its_list(self):
+        for name, home in arrows.EXTENSIONS.items():
+            for allowed in (home, arrows.LIST):
+                self.plant(allowed + "cpp", f"void {name}::in_child() {{}}\n")
+            self.assertEqual(list(arrows.faults(self.root)), [])
+            for user in ("heap/process/fork.hpp", "heap/samples/stacks.cpp", "security/seals.hpp", "export/direct.cpp"):
+                with self.subTest(name=name, user=user):
+                    self.plant(user, f"inline void begin() {{ k{name}; {name}::in_child(); }}\n")
+                    self.expect_only(user + ":4", f"names {name}: only {home}*")
+                    (self.root / "src" / user).unlink()
+
     def test_walk_past_a_function(self):
         self.write("doc/line/hz7.md", "`Heap` and what it can take.\n")
         self.expect_only("doc/line/hz7.md", "does not name take of src/heap/one_lock/heap.hpp")

@@ -9,7 +9,7 @@
 bool has_a_lock_of_its_own(const void* at) {
   switch (hz::classify<hz::Hakozuna>(at).kind) {
     case hz::Kind::kNothing:
-    case hz::Kind::kGuarded:
+    case hz::Kind::kExtension:
     case hz::Kind::kSlot:
     case hz::Kind::kRun: return false;
 #ifdef HZ_COMPLETE

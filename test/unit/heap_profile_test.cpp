@@ -89,7 +89,7 @@ TEST_F(HeapProfileTest, GuardedSamplesComeBesideThem) {
     for (int i = 0; i < kAllocations; ++i) {
       const hz::Sample sample = hz::Sampling::next(countdown, 1, bytes, false);
       profiled += sample == hz::Sample::kProfile ? 1 : 0;
-      guarded += sample == hz::Sample::kGuarded ? 1 : 0;
+      guarded += sample == hz::Sample::kOwned ? 1 : 0;
       if (sample == hz::Sample::kProfile) HeapProfile::give_up();
     }
     const double p = -std::expm1(-static_cast<double>(bytes) / kInterval);

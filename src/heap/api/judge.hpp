@@ -42,10 +42,7 @@ struct Judge {
         if (static_cast<std::uint16_t>(address(block)) != 0) return {Fault::kInterior, found.bin};
         return {MitigationOf<Line>::is_run_whole(block) ? Fault::kNone : Fault::kOutOfBounds, found.bin};
       case Kind::kInHeap: return Heaps<Line>::look(block);
-      case Kind::kGuarded: {
-        const GuardedPool::Finding guarded = GuardedPool::look(block);
-        return {guarded.fault, guarded.bin};
-      }
+      case Kind::kExtension: return Extensions::look(block);
       case Kind::kNothing: return look_around(block);
     }
     return {Fault::kForeign, 0};

@@ -24,7 +24,7 @@ struct Library {
     Start<Line>::open();
     Forks<Line>::hook_forks();
     HeapProfile::at_load(S::tls().walking);
-    GuardedPool::hear(S::tls().walking);
+    Extensions::at_load(S::tls().walking);
     if (prints_stats() || writes_profile() || HeapProfile::is_on()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
@@ -84,7 +84,7 @@ struct Library {
     now.limit_hard = limits.hard;
     now.cap = Line::Policy::cap();
     now.heap_profile = HeapProfile::interval();
-    now.guard_sample = GuardedPool::every();
+    now.guard_sample = Sampling::rates().every;
     return now;
   }
   static const char* lacks(Setting) { return nullptr; }
@@ -100,7 +100,7 @@ struct Library {
       case Setting::kLimitHard: Line::Source::limit(g.source, {}, wanted.limit_hard); break;
       case Setting::kOnInvalid: FaultReport::set_on_invalid(wanted.report_only); break;
       case Setting::kHeapProfile:
-      case Setting::kGuardSample: return change_samples(setting, wanted);
+      case Setting::kGuardSample: return change_samples(setting, before, wanted);
       case Setting::kLearning:
         Line::Policy::change(before.cap, wanted.cap);
         S::set_bounds(os::microseconds());
@@ -137,14 +137,15 @@ struct Library {
 
   // One thread at a time, and none that waits: the loader's lock is taken meanwhile, and who holds that may
   // ask for the same.
-  static Outcome change_samples(Setting setting, const Options& wanted) {
+  static Outcome change_samples(Setting setting, const Options& before, const Options& wanted) {
     static constinit os::Turn turn;
     const os::Turn::Mine mine(turn);
     if (!mine.is()) return {EBUSY, "another thread is at it"};
     constexpr Outcome kNoMemory = {ENOMEM, "there is no memory for it"};
     bool& walking = S::tls().walking;
     if (setting == Setting::kGuardSample)
-      return GuardedPool::change(wanted.guard_sample, Line::kName, walking) ? Outcome{0, ""} : kNoMemory;
+      return Extensions::change(before.rates(), wanted.rates(), Line::kName, walking) ? Outcome{0, ""}
+                                                                                      : kNoMemory;
     if (wanted.heap_profile != 0) Options::keep_heap_profile_file();
     if (!HeapProfile::change(wanted.heap_profile, walking)) return kNoMemory;
     if (wanted.heap_profile != 0) os::before_termination(&when_terminated);

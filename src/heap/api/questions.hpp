@@ -51,8 +51,7 @@ struct Questions {
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
     if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
     if constexpr (M::kExactSizes) return size;
-    // A block on a guarded page has the bytes that were asked for.
-    if (HZ_UNLIKELY(GuardedPool::every() != 0) && size - 1 < GuardedPool::most()) return size;
+    if (HZ_UNLIKELY(Extensions::may_take(size))) return size;
     const Bin bin = M::bin_for(size, alignment);
     return bin != kHugeBin ? bin_size(bin) : H::bytes_for(size);
   }
@@ -73,7 +72,10 @@ struct Questions {
     const auto offset = static_cast<std::uint16_t>(address(at));
     switch (found.kind) {
       case Kind::kNothing: return false;
-      case Kind::kGuarded: return GuardedPool::is_start(at);
+      case Kind::kExtension: {
+        const Fault fault = J::look(found, at).fault;
+        return fault == Fault::kNone || fault == Fault::kDoubleFree;
+      }
       case Kind::kInHeap: return F::bytes_at(at) != 0;
       case Kind::kRun: return offset == 0;
       case Kind::kSlot: return is_slot_start(found.bin, offset);
@@ -84,7 +86,7 @@ struct Questions {
   static std::size_t bytes_of(const Block<Line>& found, const void* block) {
     switch (found.kind) {
       case Kind::kNothing: return 0;
-      case Kind::kGuarded: return GuardedPool::size_of(block);
+      case Kind::kExtension: return Extensions::look(block).bytes;
       case Kind::kInHeap: return F::bytes_at(block);
       case Kind::kRun: Forks<Line>::notice_process(); return H::usable_size(block);
       case Kind::kSlot: return M::bytes_of(block, found.bin);

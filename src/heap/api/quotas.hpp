@@ -55,8 +55,8 @@ struct Quotas {
         return sample = next, block;
       }
       HeapProfile::give_up();
-    } else if (next == Sample::kGuarded) {
-      if (void* block = GuardedPool::take(bin, size, alignment)) return zeroed = true, sample = next, block;
+    } else if (next == Sample::kOwned) {
+      if (void* block = Extensions::take(bin, size, alignment)) return zeroed = true, sample = next, block;
     }
     Sampling::draw(*t.countdown, bin, bin_size(bin));
     // All that the front has, so that there is an empty bin to refill.
@@ -190,7 +190,7 @@ struct Sampled {
            Sampling::next(*t.countdown, kHugeBin, H::run_bytes(run), S::is_own_work()) != Sample::kNone;
   }
   HZ_COLD static void add(Sample sample, const void* block, Bin bin, const void* caller) {
-    sample == Sample::kProfile ? add(block, bin, caller) : GuardedPool::note(block, caller, S::tls().walking);
+    sample == Sample::kProfile ? add(block, bin, caller) : Extensions::note(block, caller, S::tls().walking);
   }
   HZ_COLD static void add(const void* block, Bin bin, const void* caller) {
     const Telling telling;

@@ -82,7 +82,7 @@ struct Release {
     const Block<Line> found = classify<Line>(block);
     switch (found.kind) {
       case Kind::kInHeap: return F::free(block);
-      case Kind::kGuarded: return guarded(block);
+      case Kind::kExtension: return of_extension(block);
       case Kind::kNothing:
       case Kind::kSlot:
       case Kind::kRun:
@@ -100,7 +100,7 @@ struct Release {
     if (alignment == 0) alignment = 1;  // as aligned_alloc takes it
     const Block<Line> found = classify<Line>(block);
     if (HZ_UNLIKELY(!fits(found, block, size, alignment, shrunk)))
-      return mismatched(block, found.kind == Kind::kGuarded ? GuardedPool::look(block).bin : found.bin);
+      return mismatched(block, found.kind == Kind::kExtension ? J::look(found, block).bin : found.bin);
     Heap<Line>::free(block);  // reports where there is no block
   }
 
@@ -143,21 +143,18 @@ struct Release {
     return true;
   }
 
-  // --- a guarded sample
+  // --- an extension's block
 
-  HZ_COLD static void guarded(void* block) {
-    const GuardedPool::Finding found = released(block);
-    if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds) count_guarded(block, found.bin);
+  struct Held : Entered {
+    Held() : Entered(typename Entered::Unborn{}) {}
+  };
+  HZ_COLD static void of_extension(void* block) {
+    const Extensions::Found found = Extensions::free<Held>(block, S::tls().walking);
+    if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds) count_freed(block, found.bin);
     if (found.fault == Fault::kNone) return;
-    Guard::report(found.fault, found.at == 0 ? block : pointer(found.at), found.bin, Line::kName);
+    Guard::report(found.fault, found.at == nullptr ? block : found.at, found.bin, Line::kName);
   }
-  HZ_COLD static GuardedPool::Finding released(void* block) {
-    GuardedPool::Stack by;
-    by.walk(nullptr, S::tls().walking);  // without a lock
-    const Entered here(typename Entered::Unborn{});
-    return GuardedPool::release(block, by);
-  }
-  HZ_COLD static void count_guarded(const void* block, Bin bin) {
+  HZ_COLD static void count_freed(const void* block, Bin bin) {
     Entered here;
     Counts<Line>::freed(here.thread(), bin, block);
   }
@@ -210,7 +207,7 @@ struct Release {
                    bool shrunk) {
     switch (found.kind) {
       case Kind::kNothing: return true;
-      case Kind::kGuarded: return fits_guarded(block, size, alignment, shrunk);
+      case Kind::kExtension: return fits_extension(block, size, alignment, shrunk);
       case Kind::kInHeap: return F::fits(block, size, shrunk);
       case Kind::kRun: {
         Forks<Line>::notice_process();
@@ -235,8 +232,9 @@ struct Release {
     if (most == kHugeBin || (!is_large(bin) && (bytes & (alignment - 1)) != 0)) return false;
     return bytes <= size_of_bin(most);
   }
-  HZ_COLD static bool fits_guarded(const void* block, std::size_t size, std::size_t alignment, bool shrunk) {
-    const std::size_t usable = GuardedPool::size_of(block), least = size == 0 ? 1 : size;
+  HZ_COLD static bool fits_extension(const void* block, std::size_t size, std::size_t alignment,
+                                     bool shrunk) {
+    const std::size_t usable = Extensions::look(block).bytes, least = size == 0 ? 1 : size;
     if (usable == 0) return true;
     if ((address(block) & (alignment - 1)) != 0) return false;
     return least == usable || (shrunk && !M::kExactSizes && least < usable && least >= usable / 2);

@@ -59,8 +59,8 @@ struct Resize {
   // Shrinks a live block where it lies, because no other memory is available.
   static void* kept(void* block, std::size_t size) {
     const Kind kind = classify<Line>(block).kind;
-    if (kind == Kind::kGuarded) {
-      GuardedPool::shrink(block, size);
+    if (kind == Kind::kExtension) {
+      Extensions::shrink(block, size);
     } else if (!M::kExactSizes || kind == Kind::kInHeap) {
       FaultReport::keep(block);
     } else if (!M::resize_in_slot(block, size)) {

@@ -12,12 +12,6 @@
 
 namespace hz {
 
-// What is wrong with an address, and its class.
-struct Finding {
-  Fault fault;
-  Bin bin;  // of the slot that the address lies in; 0 if there is none
-};
-
 template <class Line>
 struct HeapWays {
   using S = State<Line>;

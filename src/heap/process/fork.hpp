@@ -141,7 +141,7 @@ struct Forks {
     Line::Policy::begin_process();
     Control::begin_process();
     HeapProfile::in_child();
-    GuardedPool::in_child();
+    Extensions::in_child();
     renew_random();
     if (Thread* const own = S::tls().heap; own != nullptr && own->local.peek() != nullptr) {
       Line::Front::cut_off(own->front);

@@ -44,7 +44,7 @@ struct Start {
     os::name_mappings(options.name_mappings);
     MitigationOf<Line>::open();
     if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
-    if (options.guard_sample != 0) GuardedPool::open(options.guard_sample, Line::kName);
+    Extensions::open(options.rates(), Line::kName);
     os::Lock::know_processors(os::usable_cpus());
     os::note_process();
     if (options.background) os::prepare_barrier();

@@ -198,14 +198,14 @@ HZ_COLD bool make_places(const char* line) {
 
 }  // namespace
 
-HZ_COLD void GuardedPool::open(std::uint64_t every, const char* line) {
-  if (is_on()) return;
+HZ_COLD void GuardedPool::open(const Rates& rates, const char* line) {
+  if (rates.every == 0 || is_on()) return;
   if (!make_places(line)) return warn("there is no memory for guarded pages");
-  state.every.store(every, std::memory_order_release);  // pairs with every()
+  state.every.store(rates.every, std::memory_order_release);  // pairs with every()
 }
 
 // Ours is a handler of accesses once: a second time it would stand before one that hands on to it.
-HZ_COLD void GuardedPool::hear(bool& walking) {
+HZ_COLD void GuardedPool::at_load(bool& walking) {
   static constinit std::atomic<bool> hears{false};
   if (!is_on()) return;
   if (!hears.exchange(true, std::memory_order_relaxed) && !os::on_access_fault(&touched))
@@ -214,12 +214,13 @@ HZ_COLD void GuardedPool::hear(bool& walking) {
 }
 
 // Stacks are whole before there are samples.
-HZ_COLD bool GuardedPool::change(std::uint64_t every, const char* line, bool& walking) {
-  if (every != 0) {
+HZ_COLD bool GuardedPool::change(const Rates& before, const Rates& now, const char* line, bool& walking) {
+  if (now.every == before.every) return true;
+  if (now.every != 0) {
     if (!make_places(line)) return false;
-    hear(walking);
+    at_load(walking);
   }
-  state.every.store(every, std::memory_order_release);  // pairs with every()
+  state.every.store(now.every, std::memory_order_release);  // pairs with every()
   return true;
 }
 
@@ -273,23 +274,19 @@ void GuardedPool::note(const void* block, const void* caller, bool& walking) {
   nearest(address(block)).allocated.walk(caller, walking);
 }
 
-GuardedPool::Finding GuardedPool::look(const void* at) {
+GuardedPool::Found GuardedPool::look(const void* at) {
   const Place& place = nearest(address(at));
-  if (address(at) - page_of(place) >= state.page) return {Fault::kNotAllocated, 0};
+  if (address(at) - page_of(place) >= state.page) return {{.fault = Fault::kNotAllocated}};
   // Acquire: pairs with take() and release().
   const Use use = place.use.load(std::memory_order_acquire);
-  if (use == Use::kUnused) return {Fault::kNotAllocated, 0};
+  if (use == Use::kUnused) return {{.fault = Fault::kNotAllocated}};
   const Bin bin = place.bin.peek();
   if (place.block.peek() != address(at))
-    return {use == Use::kLive ? Fault::kInterior : Fault::kNotAllocated, bin};
-  return {use == Use::kLive ? Fault::kNone : Fault::kDoubleFree, bin};
+    return {{use == Use::kLive ? Fault::kInterior : Fault::kNotAllocated, bin}};
+  return use == Use::kLive ? Found{{Fault::kNone, bin}, place.size.peek()} : Found{{Fault::kDoubleFree, bin}};
 }
 
-std::size_t GuardedPool::size_of(const void* block) {
-  return look(block).fault == Fault::kNone ? nearest(address(block)).size.peek() : 0;
-}
-
-int GuardedPool::walk(int (*visit)(void* block, std::size_t bytes, void* argument), void* argument) {
+int GuardedPool::walk(Visit visit, void* argument) {
   for (unsigned i = 0; is_on() && i < kPlaces; ++i) {
     // Acquire: pairs with take().
     if (places[i].use.load(std::memory_order_acquire) != Use::kLive) continue;
@@ -299,14 +296,9 @@ int GuardedPool::walk(int (*visit)(void* block, std::size_t bytes, void* argumen
   return 0;
 }
 
-bool GuardedPool::is_start(const void* at) {
-  const Place& place = nearest(address(at));
-  return place.block.peek() == address(at) && place.use.load(std::memory_order_acquire) != Use::kUnused;
-}
-
-GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
+GuardedPool::Found GuardedPool::release(const void* block, const Stack& by) {
   Place& place = nearest(address(block));
-  Finding found;
+  Found found;
   {
     // Of two who free it at once one is told, even if it has become another's block in between.
     const Hold hold(lock);
@@ -315,8 +307,8 @@ GuardedPool::Finding GuardedPool::release(const void* block, const Stack& by) {
     copy_bytes(&place.freed, &by, sizeof by);  // no assignment: clang makes a call of memcpy of it
     place.use.store(Use::kFreed, std::memory_order_release);  // pairs with look()
   }
-  found.at = overwritten(place);
-  if (found.at != 0) found.fault = Fault::kOutOfBounds;
+  found.at = pointer(overwritten(place));
+  if (found.at != nullptr) found.fault = Fault::kOutOfBounds;
   // Else what comes late is not seen; the next block there has nothing of this one all the same.
   if (!os::forbid(pointer(page_of(place)), state.page)) clear_bytes(pointer(page_of(place)), state.page);
   const Hold hold(lock);

@@ -19,57 +19,37 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/size_classes.hpp"
-#include "box/guard/contract.hpp"
+#include "heap/samples/extension.hpp"
 
 namespace hz {
 
-struct GuardedPool {
+struct GuardedPool : virtual NoExtension {
   static constexpr unsigned kPlaces = 256;
 
   // Whether there are such pages. Acquire: who sees that finds them.
   static bool is_on() { return state.bytes.load(std::memory_order_acquire) != 0; }
   // One allocation in how many; 0: none at the time. Acquire: as in is_on().
   static std::uint64_t every() { return state.every.load(std::memory_order_acquire); }
-  // Bytes that such a block can have.
-  static std::size_t most() { return state.page; }
-  // When the heap opens: from now on one allocation in `every`; or a warning why not. `line`: for reports.
-  static void open(std::uint64_t every, const char* line);
+  // From now on one allocation in `every`; or a warning why not.
+  static void open(const Rates& rates, const char* line);
   // From now on accesses are told of, and stacks are whole. Without a lock: the C library is asked.
-  static void hear(bool& walking);
-  // While the process runs: the same, and 0: none, and the blocks that there are stay. False if there is no
-  // memory for it. Without a lock of the heap's. `walking`: see heap/samples/stacks.hpp.
-  static bool change(std::uint64_t every, const char* line, bool& walking);
-  static void in_child();  // a process begins
+  static void at_load(bool& walking);
+  static bool change(const Rates& before, const Rates& now, const char* line, bool& walking);
+  static void in_child();
 
-  // Whether it is an address of ours.
   static bool has(const void* at) {
     // Acquire: as in is_on().
     const std::size_t bytes = state.bytes.load(std::memory_order_acquire);
     return bytes != 0 && reinterpret_cast<std::uintptr_t>(at) - state.base < bytes;
   }
 
-  // Returns a block that reads as zero; nullptr if all places are in use, or the system refuses.
-  // Lock: the caller holds the thread's lock.
+  static bool may_take(std::size_t size) { return every() != 0 && size - 1 < state.page; }
+  // Returns nullptr if all places are in use, or the system refuses.
   static void* take(Bin bin, std::size_t size, std::size_t alignment);
-  // Shrinks a live block where it lies; the bytes that it loses are checked at its free.
-  // Requires: `size` is no larger than the block, and not 0.
-  static void shrink(const void* block, std::size_t size);
-  // Whose it is, without a lock, before the program has it. `walking`: see heap/samples/stacks.hpp.
   static void note(const void* block, const void* caller, bool& walking);
-
-  struct Finding {
-    Fault fault = Fault::kNone;
-    Bin bin = 0;
-    std::uintptr_t at = 0;  // what is wrong, if not the pointer
-  };
-  // What a free of it would find.
-  static Finding look(const void* at);
-  // Visits live blocks, and maybe a block that another thread frees meanwhile. Returns the visitor's first
-  // answer that is not 0, or 0.
-  static int walk(int (*visit)(void* block, std::size_t bytes, void* argument), void* argument);
-  static std::size_t size_of(const void* block);  // that was asked for; 0: no live block begins there
-  static bool is_start(const void* at);           // of one, live or free
+  static void shrink(const void* block, std::size_t size);  // a free checks the bytes that it loses
+  static Found look(const void* at);
+  static int walk(Visit visit, void* argument);
 
   static constexpr unsigned kMostFrames = 32;
   struct Stack {
@@ -79,9 +59,15 @@ struct GuardedPool {
 
     void walk(const void* caller, bool& walking);
   };
-  // Ends a block, unless what is found says that it is none: kOutOfBounds, though, is found of one that does.
-  // `by`: who ends it. With the thread's lock: no fork comes between the page and the ring.
-  static Finding release(const void* block, const Stack& by);
+  // With the thread's lock: no fork comes between the page and the ring.
+  static Found release(const void* block, const Stack& by);
+  template <class Lock>
+  HZ_COLD static Found free(const void* block, bool& walking) {
+    Stack by;
+    by.walk(nullptr, walking);
+    const Lock lock;
+    return release(block, by);
+  }
 
   struct State {
     std::atomic<std::uint64_t> every;

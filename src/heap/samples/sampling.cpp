@@ -37,7 +37,7 @@ double profile_rate(const Rates& rates, std::size_t bytes) {
 // The same of guarded ones: exp(-rate) is 1 - 1 / N.
 double guarded_rate(const Rates& rates, std::size_t bytes) {
   constexpr double kCertain = 40;
-  if (rates.every == 0 || bytes > GuardedPool::most()) return 0;
+  if (rates.every == 0 || bytes > GuardedPool::state.page) return 0;
   return rates.every == 1 ? kCertain : minus_log(1 - 1 / static_cast<double>(rates.every));
 }
 // A number between 0 and 1.
@@ -76,7 +76,7 @@ Sample Sampling::next(Countdown& countdown, Bin bin, std::size_t bytes, bool own
     guarded = other != 0 && uniform(countdown.random) * chance_of(profile + other) >= chance_of(profile);
   }
   if (own) return Sample::kNone;
-  if (guarded) return Sample::kGuarded;
+  if (guarded) return Sample::kOwned;
   return HeapProfile::has_room() ? Sample::kProfile : Sample::kNone;
 }
 

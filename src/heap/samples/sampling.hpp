@@ -17,13 +17,8 @@
 
 namespace hz {
 
-// At which samples are drawn; 0: none of that kind.
-struct Rates {
-  std::uint64_t interval = 0;  // bytes between two of the profile
-  std::uint64_t every = 0;     // one allocation in so many lies on a guarded page
-
-  bool operator==(const Rates&) const = default;
-};
+// The extensions of every line of boxes.
+using Extensions = ExtensionList<GuardedPool>;
 
 // How far a thread, or a heap without threads, is from its next samples. A place with zeroes is a new one.
 struct Countdown {
@@ -33,7 +28,7 @@ struct Countdown {
   Rates rates;  // for which it was drawn
 };
 
-enum class Sample : std::uint8_t { kNone, kProfile, kGuarded };
+enum class Sample : std::uint8_t { kNone, kProfile, kOwned };
 
 struct Sampling {
   // Whether there are samples, or were: what they changed may have to be ended.

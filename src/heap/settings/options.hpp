@@ -13,6 +13,7 @@
 #include "box/policy/contract.hpp"
 #include "box/retain/contract.hpp"
 #include "box/source/contract.hpp"
+#include "heap/samples/extension.hpp"
 #include "os/os.hpp"
 
 namespace hz::os {
@@ -74,6 +75,8 @@ struct Options {
   std::size_t heap_profile = 0;  // bytes between samples; 0: none is kept
   bool heap_profile_said = false, heap_profile_file_said = false;
   std::size_t guard_sample = 0;  // one allocation in so many lies on a guarded page; 0: none
+
+  Rates rates() const { return {.interval = heap_profile, .every = guard_sample}; }
 
   struct Knob {
     const char* key;       // as in HZ_OPTIONS

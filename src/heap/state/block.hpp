@@ -2,7 +2,7 @@
 //
 // Says what lies at an address: the one answer for all slow paths, which switch over its kinds. (The hot
 // paths compare tags.) Called with any address; costs the route's look-up, and where that finds nothing the
-// range of guarded samples.
+// addresses of extensions.
 #pragma once
 
 #include "heap/state/state.hpp"
@@ -10,11 +10,11 @@
 namespace hz {
 
 enum class Kind : std::uint8_t {
-  kNothing,  // nothing of ours was handed out there
-  kGuarded,  // a place of a guarded sample, with a block or without
-  kSlot,     // a granule, or page, of slots
-  kRun,      // a granule of a run: of a huge block, or of a sample of the heap profile
-  kInHeap,   // a chunk of a first-class heap
+  kNothing,    // nothing of ours was handed out there
+  kExtension,  // outside of the arena, an extension's: with a block or without
+  kSlot,       // a granule, or page, of slots
+  kRun,        // a granule of a run: of a huge block, or of a sample of the heap profile
+  kInHeap,     // a chunk of a first-class heap
 };
 
 template <class Line>
@@ -38,7 +38,7 @@ HZ_INLINE Block<Line> classify(const void* at) {
   const typename Route::Tag tag = Route::find(State<Line>::global.route, address(at));
   const Bin bin = Route::bin(tag);
   if (HZ_LIKELY(tag != 0)) return {tag, bin, kind_of_bin(bin)};
-  return {tag, bin, GuardedPool::has(at) ? Kind::kGuarded : Kind::kNothing};
+  return {tag, bin, Extensions::has(at) ? Kind::kExtension : Kind::kNothing};
 }
 
 }  // namespace hz

@@ -13,7 +13,6 @@
 #include "hakozuna/hakozuna.h"
 #include "heap/heaps/heaps.hpp"
 #include "heap/process/revoke.hpp"
-#include "heap/samples/guarded.hpp"
 
 namespace hz {
 
@@ -29,7 +28,7 @@ struct Walk {
     if (!Start<Line>::open()) return 0;
     take_back_caches();
     const int answer = rows([&](std::uintptr_t at) { return of_granule(at, visit, argument); });
-    return answer != 0 ? answer : GuardedPool::walk(visit, argument);
+    return answer != 0 ? answer : Extensions::walk(visit, argument);
   }
   // Visits the blocks of one first-class heap, as above. Errors: a handle without a heap is reported (E07),
   // and the answer is -1.
@@ -83,7 +82,7 @@ struct Walk {
   static int of_granule(std::uintptr_t at, Visit visit, void* argument) {
     switch (classify<Line>(pointer(at)).kind) {
       case Kind::kNothing:
-      case Kind::kGuarded:  // they have a separate walk
+      case Kind::kExtension:  // they have a separate walk
         return 0;
       case Kind::kInHeap: return Heaps<Line>::walk_chunk(at, Heaps<Line>::kAnyHeap, visit, argument);
       case Kind::kRun: return of_run(at, visit, argument);

@@ -25,7 +25,7 @@ void begin(unsigned free) {
   ::new (&Pool::state) Pool::State{};
   hz::places = nullptr;
   hz::head = hz::idle = 0;
-  Pool::open(1, "explorer");
+  Pool::open({.every = 1}, "explorer");
   hz::idle = free;
 }
 
@@ -77,7 +77,7 @@ const Scenario again("guarded.again", [](Execution& e) {
     drawn = kAtEnd;
     void* const mine = take(2 * kBytes);
     expect(mine != block, "two blocks have an address");
-    if (mine != nullptr) expect(Pool::size_of(mine) == 2 * kBytes, "half a block");
+    if (mine != nullptr) expect(Pool::look(mine).bytes == 2 * kBytes, "half a block");
     frees.found[2] = mine != nullptr ? release(mine) : Fault::kNone;
   });
   e.finally([&frees] {
@@ -110,7 +110,7 @@ const Scenario asked("guarded.asked", [](Execution& e) {
   e.thread([] { expect(take() != nullptr, "there is a place"); });
   e.thread([] {
     const void* const at = hz::pointer(hz::page_of(hz::places[0]));
-    const std::size_t size = Pool::size_of(at);
+    const std::size_t size = Pool::look(at).bytes;
     expect(size == 0 || size == kBytes, "half a block");
     expect(size == 0 || Pool::look(at).bin == kBin, "half a block");
   });
@@ -124,12 +124,12 @@ const Scenario begins("guarded.begins", [](Execution& e) {
   for (unsigned i = 0; i < 2; ++i) {
     e.thread([i] {
       bool walking = false;
-      expect(Pool::change(i + 1, "explorer", walking), "there is memory");
+      expect(Pool::change({}, {.every = i + 1}, "explorer", walking), "there is memory");
     });
   }
   e.thread([] {
     if (Pool::every() == 0) return;
-    expect(Pool::most() == hz::os::page_bytes(), "pages of no length");
+    expect(Pool::state.page == hz::os::page_bytes(), "pages of no length");
     void* const block = take();
     expect(block != nullptr && Pool::has(block), "there are places");
     expect(release(block) == Fault::kNone, "it is a block");

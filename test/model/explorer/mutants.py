@@ -300,7 +300,7 @@ mutant("guarded-look-before-lock", GUARDED, "guarded.twice",
 mutant("guarded-stays-live", GUARDED, "guarded.twice",
        ("    place.use.store(Use::kFreed, std::memory_order_release);  // pairs with look()\n", ""))
 mutant("guarded-reads-forbidden", GUARDED, "guarded.twice", (FORBIDS, ""),
-       ("  found.at = overwritten(place);", FORBIDS + "  found.at = overwritten(place);"))
+       ("  found.at = pointer(overwritten(place));", FORBIDS + "  found.at = pointer(overwritten(place));"))
 mutant("guarded-ring-without-lock", GUARDED, "guarded.twice", (FORBIDS + "  const Hold hold(lock);\n", FORBIDS))
 mutant("guarded-forbids-late", GUARDED, "guarded.again",
        (FORBIDS + "  const Hold hold(lock);\n" + PUT_INTO_RING, "  lock.lock();\n" + PUT_INTO_RING + "  lock.unlock();\n" + FORBIDS))
@@ -313,7 +313,7 @@ weaker("guarded-shown-relaxed", GUARDED, "guarded.asked", "place->use.store(Use:
 weaker("guarded-look-relaxed", GUARDED, "guarded.asked", "const Use use = place.use.load(", "acquire")
 mutant("guarded-begins-without-lock", GUARDED, "guarded.begins",
        ("  const Hold hold(lock);\n  if (GuardedPool::is_on()) return true;", "  if (GuardedPool::is_on()) return true;"))
-weaker("guarded-every-relaxed", GUARDED, "guarded.begins", "state.every.store(every, ", "release", ");  // pairs with every()\n  return true;")
+weaker("guarded-every-relaxed", GUARDED, "guarded.begins", "state.every.store(now.every, ", "release", ");  // pairs with every()\n  return true;")
 weaker("guarded-every-look-relaxed", "heap/samples/guarded.hpp", "guarded.begins", "return state.every.load(", "acquire")
 
 # --- quotas
