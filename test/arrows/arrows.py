@@ -18,7 +18,8 @@ LAYERS = ["base", "os", "box", "heap", "security", "line", "export"]
 FLOORS = ["samples", "settings", "state", "spans", "exchange", "boundary", "huge", "process", "heaps", "views", "api",
           "one_lock"]
 # What the heap calls through a list of extensions (heap/samples/extension.hpp), and the files that name it beside these.
-EXTENSIONS, LIST = {"GuardedPool": "heap/samples/guarded."}, "heap/samples/sampling."
+EXTENSIONS = {"GuardedPool": "heap/samples/guarded.", "HeapProfile": "heap/samples/heap_profile."}
+LIST = "heap/samples/sampling."
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
 COMMENT_MARKS = {".cpp": "//", ".hpp": "//", ".c": "//", ".h": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".map": "#"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))')

@@ -88,9 +88,9 @@ TEST_F(HeapProfileTest, GuardedSamplesComeBesideThem) {
     double profiled = 0, guarded = 0;
     for (int i = 0; i < kAllocations; ++i) {
       const hz::Sample sample = hz::Sampling::next(countdown, 1, bytes, false);
-      profiled += sample == hz::Sample::kProfile ? 1 : 0;
+      profiled += sample == hz::Sample::kRecorded ? 1 : 0;
       guarded += sample == hz::Sample::kOwned ? 1 : 0;
-      if (sample == hz::Sample::kProfile) HeapProfile::give_up();
+      if (sample == hz::Sample::kRecorded) HeapProfile::give_up();
     }
     const double p = -std::expm1(-static_cast<double>(bytes) / kInterval);
     const double g = bytes <= 4096 ? (1 - p) / kEvery : 0;

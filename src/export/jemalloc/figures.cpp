@@ -46,9 +46,9 @@ void Figures::begin_epoch() {
   std::size_t spans[kBins] = {};
   Census<ThisLine>::spans([&](Bin bin) { ++spans[bin]; });
   const std::size_t huge = ThisLibrary::huge_bytes(), reached = Census<ThisLine>::reached_bytes();
-  // A sample of the heap profile has a run, of which it touches as many pages as it needs.
-  const std::size_t samples = align_up(HeapProfile::sample_bytes(), kPage) + HeapProfile::samples() * kPage;
-  std::size_t active = huge + samples, granules = huge + HeapProfile::sample_bytes();
+  // A recorded sample has a run, of which it touches as many pages as it needs.
+  const std::size_t samples = align_up(Extensions::sample_bytes(), kPage) + Extensions::samples() * kPage;
+  std::size_t active = huge + samples, granules = huge + Extensions::sample_bytes();
   for (Bin bin = 1; bin < kBins; ++bin) {
     active += spans[bin] * align_up(bin_slots(bin) * bin_size(bin), kPage);
     granules += spans[bin] * bin_granules(bin) << kGranuleShift;

@@ -114,7 +114,7 @@ struct Allocation {
       return allocate_here(bin, size, alignment, zeroed, sample, wants_zeroes);
     });
     if (HZ_UNLIKELY(sample != Sample::kNone)) {
-      Sampled<Line>::add(sample, block, bin, caller);
+      Quotas<Line>::add(sample, block, bin, caller);
     } else if (bin != kHugeBin) {
       M::finish(block, bin, size);
     }
@@ -146,7 +146,7 @@ struct Allocation {
     if (!Start<Line>::is_open()) return nullptr;
     void* block = H::allocate(t, size, alignment, zeroed);
     if (block == nullptr) return nullptr;
-    if (sample != nullptr && Sampled<Line>::is_next(t, block)) *sample = Sample::kProfile;
+    if (sample != nullptr) *sample = Quotas<Line>::of_run(t, block);
     Counts<Line>::allocated(t, kHugeBin, block);
     return block;
   }

@@ -28,14 +28,14 @@ struct Judge {
 
   // The start of a slot that is not free; reports what it is if not. Of a tag, a run and a span there is one
   // look each: they may change at any time.
-  static bool plausible(const Block<Line>& found, const void* block) {
+  HZ_INLINE static bool plausible(const Block<Line>& found, const void* block) {
     const Finding finding = look(found, block);
     if (HZ_LIKELY(finding.fault == Fault::kNone)) return true;
     Guard::report(finding.fault, block, finding.bin, Line::kName);
     return false;
   }
 
-  static Finding look(const Block<Line>& found, const void* block) {
+  HZ_INLINE static Finding look(const Block<Line>& found, const void* block) {
     switch (found.kind) {
       case Kind::kSlot: return {fault_of_slot(found.bin, block), found.bin};
       case Kind::kRun:

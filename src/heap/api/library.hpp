@@ -8,7 +8,6 @@
 
 #include "heap/of_line.hpp"
 #include "heap/process/exit_check.hpp"
-#include "heap/samples/stacks.hpp"
 #include "heap/settings/control.hpp"
 #include "heap/views/layout.hpp"
 #include "heap/views/stats.hpp"
@@ -23,9 +22,8 @@ struct Library {
   static void at_load() {
     Start<Line>::open();
     Forks<Line>::hook_forks();
-    HeapProfile::at_load(S::tls().walking);
     Extensions::at_load(S::tls().walking);
-    if (prints_stats() || writes_profile() || HeapProfile::is_on()) os::before_termination(&when_terminated);
+    if (prints_stats() || writes_profile() || Extensions::records()) os::before_termination(&when_terminated);
   }
   static void at_exit() {
     if (os::is_process_ending()) return when_terminated();
@@ -36,7 +34,7 @@ struct Library {
   }
   // Whether what redirects malloc (export/windows_redirect) is to do so; the same.
   static bool redirects() { return Start<Line>::open() && Start<Line>::options.redirect; }
-  static void before_load() { HeapProfile::before_load(); }  // called by dlopen (export/dlopen)
+  static void before_load() { Extensions::before_load(); }  // called by dlopen (export/dlopen)
   // Returns true if dlopen (export/dlopen) passes RTLD_DEEPBIND on; the same.
   static bool keeps_deepbind() { return Start<Line>::open() && Start<Line>::options.keep_deepbind; }
   // Where the loader has not yet written the first contents of thread-local storage.
@@ -50,17 +48,17 @@ struct Library {
   }
 
   // False where none is kept, or it cannot be written. Null: where the user said.
-  static bool write_heap_profile(const char* path) { return HeapProfile::write(path, Line::kName, 0); }
+  static bool write_heap_profile(const char* path) { return Extensions::write(path, Line::kName, 0); }
 
   static hz_stats_t stats() { return Stats<Line>::read(); }
   static void print_stats(StatsFormat format) { Stats<Line>::print(format); }
   static std::size_t runs() { return S::global.huge_blocks.load(std::memory_order_relaxed); }
   // Without samples of the heap profile, which others may add and end meanwhile.
   static std::size_t huge_blocks() {
-    return less(S::global.huge_blocks.load(std::memory_order_relaxed), HeapProfile::samples());
+    return less(S::global.huge_blocks.load(std::memory_order_relaxed), Extensions::samples());
   }
   static std::size_t huge_bytes() {
-    return less(S::global.huge_bytes.load(std::memory_order_relaxed), HeapProfile::sample_bytes());
+    return less(S::global.huge_bytes.load(std::memory_order_relaxed), Extensions::sample_bytes());
   }
   // Whether a thread of ours may return memory while the program is idle.
   static bool has_background() { return Start<Line>::options.background; }
@@ -83,7 +81,7 @@ struct Library {
     now.limit_soft = limits.soft;
     now.limit_hard = limits.hard;
     now.cap = Line::Policy::cap();
-    now.heap_profile = HeapProfile::interval();
+    now.heap_profile = Sampling::rates().interval;
     now.guard_sample = Sampling::rates().every;
     return now;
   }
@@ -122,7 +120,7 @@ struct Library {
         if (!write_profile()) return {EIO, "the file cannot be written"};
         break;
       case Action::kWriteHeapProfile:
-        if (!HeapProfile::is_on()) return {ENOTSUP, "no heap profile is kept: set profile_heap first"};
+        if (!Extensions::records()) return {ENOTSUP, "no heap profile is kept: set profile_heap first"};
         if (!write_heap_profile(nullptr)) return {EIO, "the file cannot be written"};
     }
     return {0, "1"};
@@ -141,14 +139,11 @@ struct Library {
     static constinit os::Turn turn;
     const os::Turn::Mine mine(turn);
     if (!mine.is()) return {EBUSY, "another thread is at it"};
-    constexpr Outcome kNoMemory = {ENOMEM, "there is no memory for it"};
-    bool& walking = S::tls().walking;
-    if (setting == Setting::kGuardSample)
-      return Extensions::change(before.rates(), wanted.rates(), Line::kName, walking) ? Outcome{0, ""}
-                                                                                      : kNoMemory;
-    if (wanted.heap_profile != 0) Options::keep_heap_profile_file();
-    if (!HeapProfile::change(wanted.heap_profile, walking)) return kNoMemory;
-    if (wanted.heap_profile != 0) os::before_termination(&when_terminated);
+    const bool profiles = setting == Setting::kHeapProfile && wanted.heap_profile != 0;
+    if (profiles) Options::keep_heap_profile_file();
+    if (!Extensions::change(before.rates(), wanted.rates(), Line::kName, S::tls().walking))
+      return {ENOMEM, "there is no memory for it"};
+    if (profiles) os::before_termination(&when_terminated);
     return {0, ""};
   }
 
@@ -156,7 +151,7 @@ struct Library {
   static void when_terminated() {
     if (prints_stats()) Stats<Line>::print_interrupted();
     write_profile();
-    HeapProfile::write(nullptr, Line::kName, kPatience);
+    Extensions::write(nullptr, Line::kName, kPatience);
   }
   static bool writes_profile() {
     return Start<Line>::options.learning == Learning::kObserve && Profile::has_file();

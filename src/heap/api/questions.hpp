@@ -72,10 +72,7 @@ struct Questions {
     const auto offset = static_cast<std::uint16_t>(address(at));
     switch (found.kind) {
       case Kind::kNothing: return false;
-      case Kind::kExtension: {
-        const Fault fault = J::look(found, at).fault;
-        return fault == Fault::kNone || fault == Fault::kDoubleFree;
-      }
+      case Kind::kExtension: return Extensions::look(at).is_start();
       case Kind::kInHeap: return F::bytes_at(at) != 0;
       case Kind::kRun: return offset == 0;
       case Kind::kSlot: return is_slot_start(found.bin, offset);

@@ -16,8 +16,8 @@
 //   where that is little, what a refill brings. left is drawn from a geometric distribution each time, so
 //   every allocation is as likely a sample as any other of its class.
 //
-// A sample of the heap profile lies in a run of its own, as a huge block does (heap/huge/huge.hpp), a guarded
-// one outside of the arena (heap/samples/guarded.hpp): all that is done with it takes the slow path. Called
+// A sample that an extension records lies in a run, as a huge block does (heap/huge/huge.hpp). Others are
+// the extension's, outside of the arena. All that is done with a sample takes the slow path. Called
 // by heap.hpp with the thread's lock held; costs a crossing each time that a quota ends, and a run and a walk
 // along the stack for a sample. Samples of either kind begin, pause and change their rate while the process
 // runs: a thread learns of it in its next crossing.
@@ -47,14 +47,14 @@ struct Quotas {
       if (void* slot = SpanSupply<Line>::popped(quota->front, bin)) return slot;
     }
     const Sample next = Sampling::next(*t.countdown, bin, bin_size(bin), S::is_own_work());
-    if (next == Sample::kProfile) {
+    if (next == Sample::kRecorded) {
       const std::size_t bytes = MitigationOf<Line>::kExactSizes ? size : bin_size(bin);
       void* const block = has_mappings() ? H::allocate(t, bytes, 1, zeroed, 0, false) : nullptr;
       if (block != nullptr) {
         H::count_as_sample(t, block, bin);
         return sample = next, block;
       }
-      HeapProfile::give_up();
+      Extensions::give_up();
     } else if (next == Sample::kOwned) {
       if (void* block = Extensions::take(bin, size, alignment)) return zeroed = true, sample = next, block;
     }
@@ -71,6 +71,20 @@ struct Quotas {
     } else if (has_quota(t) && Front::count(t.quota.peek()->front, bin) == 0 && t.countdown->left[bin] != 0) {
       fill(t, bin);
     }
+  }
+
+  // Returns what a new run is. A huge block that realloc resized is another allocation.
+  static Sample of_run(Thread& t, const void* run) {
+    return HZ_UNLIKELY(Extensions::records()) && counts(t)
+               ? Sampling::next(*t.countdown, kHugeBin, H::run_bytes(run), S::is_own_work())
+               : Sample::kNone;
+  }
+  // Notes a sample. Lock: none.
+  HZ_COLD static void add(Sample sample, const void* block, Bin bin, const void* caller) {
+    bool& walking = S::tls().walking;
+    if (sample == Sample::kOwned) return Extensions::note(block, caller, walking);
+    const typename Faults<Line>::Telling telling;  // announces the lock of the record to fork hooks
+    Extensions::add(block, bin, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin), caller, walking);
   }
 
   // Whether the thread counts down; at the rates of now.
@@ -99,7 +113,7 @@ struct Quotas {
 
   static bool has_mappings() {
     using M = MitigationOf<Line>;
-    return M::kMostSamples == SIZE_MAX || HeapProfile::samples() < M::kMostSamples;
+    return M::kMostSamples == SIZE_MAX || Extensions::samples() < M::kMostSamples;
   }
 
   // Who looks from outside reads as many bytes of a quota as of a state.
@@ -170,39 +184,6 @@ struct Quotas {
     Front::drained(t.front, bin, from.count);
     Front::fill(to, bin, into);
     left -= from.count;
-  }
-};
-
-// Blocks that are samples, as the slow paths find them when they hold a lock, and note them when they hold
-// none.
-template <class Line>
-struct Sampled {
-  using S = State<Line>;
-  using H = Huge<Line>;
-  using Thread = typename S::Thread;
-  // A function that takes the lock of samples announces it to fork hooks.
-  using Telling = typename Faults<Line>::Telling;
-
-  // Returns true if a new run is a sample. A huge block that realloc resized is another allocation: the heap
-  // ends the old sample.
-  static bool is_next(Thread& t, const void* run) {
-    return HZ_UNLIKELY(HeapProfile::is_on()) && Quotas<Line>::counts(t) &&
-           Sampling::next(*t.countdown, kHugeBin, H::run_bytes(run), S::is_own_work()) != Sample::kNone;
-  }
-  HZ_COLD static void add(Sample sample, const void* block, Bin bin, const void* caller) {
-    sample == Sample::kProfile ? add(block, bin, caller) : Extensions::note(block, caller, S::tls().walking);
-  }
-  HZ_COLD static void add(const void* block, Bin bin, const void* caller) {
-    const Telling telling;
-    HeapProfile::add(block, bin, bin == kHugeBin ? H::run_bytes(block) : bin_size(bin), caller,
-                     S::tls().walking);
-  }
-  // Returns the class of what lies in a run that is about to be freed.
-  static Bin ended(const void* block) {
-    if (HZ_LIKELY(!HeapProfile::is_on())) return kHugeBin;
-    const Telling telling;
-    const Bin bin = HeapProfile::end(block);
-    return bin != 0 ? bin : kHugeBin;
   }
 };
 

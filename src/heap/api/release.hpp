@@ -90,7 +90,10 @@ struct Release {
     }
   }
   // Frees a run of a first-class heap, which has looked at it.
-  static void run(void* block) { here(block, classify<Line>(block)); }
+  static void run(void* block) {
+    Entered here;
+    run_here(here.thread(), block);
+  }
 
   // --- by size
 
@@ -100,7 +103,7 @@ struct Release {
     if (alignment == 0) alignment = 1;  // as aligned_alloc takes it
     const Block<Line> found = classify<Line>(block);
     if (HZ_UNLIKELY(!fits(found, block, size, alignment, shrunk)))
-      return mismatched(block, found.kind == Kind::kExtension ? J::look(found, block).bin : found.bin);
+      return mismatched(block, found.kind == Kind::kExtension ? Extensions::look(block).bin : found.bin);
     Heap<Line>::free(block);  // reports where there is no block
   }
 
@@ -145,11 +148,9 @@ struct Release {
 
   // --- an extension's block
 
-  struct Held : Entered {
-    Held() : Entered(typename Entered::Unborn{}) {}
-  };
   HZ_COLD static void of_extension(void* block) {
-    const Extensions::Found found = Extensions::free<Held>(block, S::tls().walking);
+    const auto enter = [] { return Entered(typename Entered::Unborn{}); };
+    const Extensions::Found found = Extensions::free(enter, block, S::tls().walking);
     if (found.fault == Fault::kNone || found.fault == Fault::kOutOfBounds) count_freed(block, found.bin);
     if (found.fault == Fault::kNone) return;
     Guard::report(found.fault, found.at == nullptr ? block : found.at, found.bin, Line::kName);
@@ -161,19 +162,17 @@ struct Release {
 
   // --- a slot or a run
 
-  static void here(void* block, const Block<Line>& found) {
+  HZ_INLINE static void here(void* block, const Block<Line>& found) {
     Entered here;
     found.kind == Kind::kRun ? run_here(here.thread(), block) : slot_here(here.thread(), block, found);
   }
   static void run_here(Thread& t, void* block) {
     if (HZ_UNLIKELY(!H::claim(block)))
       return Faults<Line>::note(Fault::kDoubleFree, block, kHugeBin, Seen::kNow);
-    const Bin bin = Sampled<Line>::ended(block);
-    Counts<Line>::freed(t, bin, block);
-    if (HZ_UNLIKELY(bin != kHugeBin)) H::count_as_run(t, bin, H::run_bytes(block));
+    Counts<Line>::freed(t, H::end_sample(t, block), block);
     H::free(t, block);
   }
-  static void slot_here(Thread& t, void* block, const Block<Line>& found) {
+  HZ_INLINE static void slot_here(Thread& t, void* block, const Block<Line>& found) {
     const Bin bin = found.bin;
     Counts<Line>::freed(t, bin, block);
     if (Route::kOwned && Route::owner(found.tag) != t.owner) {

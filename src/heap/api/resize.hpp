@@ -64,7 +64,7 @@ struct Resize {
     } else if (!M::kExactSizes || kind == Kind::kInHeap) {
       FaultReport::keep(block);
     } else if (!M::resize_in_slot(block, size)) {
-      resize_run(block, H::run_bytes(block), size);
+      resize_run(block, H::run_bytes(block), size, nullptr);
     }
     return block;
   }
@@ -76,39 +76,37 @@ struct Resize {
     if constexpr (M::kExactSizes)
       return (old_size != 0 || Q::is_empty(block)) && M::resize_in_slot(block, size) ? size : old_size;
     if (old_size == 0 || !Q::is_run(block)) return old_size;
-    const Resized run = resize_run(block, old_size, size);
-    if (!run.done) return old_size;
-    if (HZ_UNLIKELY(run.is_sample)) Sampled<Line>::add(block, kHugeBin, caller);
-    return H::usable_size(block);
+    return resize_run(block, old_size, size, caller) ? H::usable_size(block) : old_size;
   }
 
  private:
   // Relaxed: only speed depends on it.
   static bool is_alone() { return S::global.thread_count.load(std::memory_order_relaxed) <= 1; }
 
-  struct Resized {
-    bool done, is_sample;
-  };
-  // Resizes a run where it lies.
-  static Resized resize_run(void* block, std::size_t before, std::size_t size) {
-    Entered here;
-    if (!H::resize_in_place(here.thread(), block, size)) return {};
-    const bool is_sample = Sampled<Line>::is_next(here.thread(), block);
-    Counts<Line>::resized(here.thread(), before, H::run_bytes(block));
-    return {true, is_sample};
+  // Resizes a run where it lies. Returns false if it cannot be.
+  static bool resize_run(void* block, std::size_t before, std::size_t size, const void* caller) {
+    Sample sample = Sample::kNone;
+    {
+      Entered here;
+      if (!H::resize_in_place(here.thread(), block, size)) return false;
+      sample = Quotas<Line>::of_run(here.thread(), block);
+      Counts<Line>::resized(here.thread(), before, H::run_bytes(block));
+    }
+    if (HZ_UNLIKELY(sample != Sample::kNone)) Quotas<Line>::add(sample, block, kHugeBin, caller);
+    return true;
   }
   static void* resized(void* block, std::size_t old_size, std::size_t size, const void* caller) {
-    bool sample = false;
+    Sample sample = Sample::kNone;
     void* to = nullptr;
     {
       Entered here;
       old_size = H::run_bytes(block);  // as it was counted
       to = H::resize(here.thread(), block, size);
       if (to == nullptr) return A::no_memory();
-      sample = Sampled<Line>::is_next(here.thread(), to);
+      sample = Quotas<Line>::of_run(here.thread(), to);
       Counts<Line>::resized(here.thread(), old_size, H::run_bytes(to));
     }
-    if (HZ_UNLIKELY(sample)) Sampled<Line>::add(to, kHugeBin, caller);
+    if (HZ_UNLIKELY(sample != Sample::kNone)) Quotas<Line>::add(sample, to, kHugeBin, caller);
     return to;
   }
 };

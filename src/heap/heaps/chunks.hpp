@@ -16,9 +16,6 @@ template <class Line>
 struct Release;
 
 template <class Line>
-struct Sampled;
-
-template <class Line>
 struct HeapChunks {
   using S = State<Line>;
   using W = HeapWays<Line>;
@@ -38,7 +35,8 @@ struct HeapChunks {
   }
   // Without a lock.
   static void note(const Grown& grown, const void* caller) {
-    if (HZ_UNLIKELY(grown.sample != Sample::kNone)) Sampled<Line>::add(grown.run, kHugeBin, caller);
+    if (HZ_UNLIKELY(grown.sample != Sample::kNone))
+      Quotas<Line>::add(grown.sample, grown.run, kHugeBin, caller);
   }
 
   // With the heap's lock, as all that follows; of one frame, for small stacks.

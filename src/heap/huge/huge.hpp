@@ -74,17 +74,16 @@ struct Huge {
     SpanReturn<Line>::purge_if_due(t);
   }
 
-  // A sample of the heap profile counts as a block of its class from here on, not as the run that it has to
-  // itself; and as the run again before it is freed.
+  // A recorded sample counts as a block of its class from here on, not as the run that it has to itself.
   static void count_as_sample(Thread& t, const void* block, Bin bin) {
     const std::size_t slack = slack_of(bin, run_bytes(block));
     gave(t, slack);
     S::global.huge_bytes.fetch_sub(slack, std::memory_order_relaxed);
   }
-  static void count_as_run(Thread& t, Bin bin, std::size_t run_bytes) {
-    const std::size_t slack = slack_of(bin, run_bytes);
-    took(t, slack);
-    S::global.huge_bytes.fetch_add(slack, std::memory_order_relaxed);
+  // Ends what is recorded of a block, before another thread can have its run: there is one block of an
+  // address. The block counts as the run again. Returns its class. `bytes`: of the run; 0: that it has now.
+  HZ_INLINE static Bin end_sample(Thread& t, const void* block, std::size_t bytes = 0) {
+    return HZ_UNLIKELY(Extensions::records()) ? end_recorded(t, block, bytes) : kHugeBin;
   }
 
   // Makes a block read as zero whose run was used before: what the program does not touch is not to be paid
@@ -92,10 +91,9 @@ struct Huge {
   static bool cleared(void* block) { return os::purge(block, run_bytes(block)); }
 
   static std::size_t run_bytes(const void* block) { return M::run_bytes(block); }
-  // The class of a block that lies in such a run as a sample of the heap profile; else kHugeBin.
+  // The class of a block that lies in such a run as a recorded sample; else kHugeBin.
   static Bin bin_of(const void* block) {
-    const Bin bin = HeapProfile::is_on() ? HeapProfile::bin_of(block) : 0;
-    return bin != 0 ? bin : kHugeBin;
+    return HZ_UNLIKELY(Extensions::records()) ? Extensions::bin_of(block) : kHugeBin;
   }
   static std::size_t usable_size(const void* block) { return M::usable_in_run(block, bin_of(block)); }
   // Returns the bytes of a run without reading the block, for another thread may free it meanwhile.
@@ -172,11 +170,13 @@ struct Huge {
     Retain::fold(S::global.retain, t.retain);
   }
 
-  // Before another thread can have the run: an address has one block.
-  static void end_sample(Thread& t, const void* block, std::size_t run_bytes) {
-    if (HZ_LIKELY(!HeapProfile::is_on())) return;
-    const Bin bin = HeapProfile::end(block);
-    if (bin != 0 && bin != kHugeBin) count_as_run(t, bin, run_bytes);
+  HZ_COLD static Bin end_recorded(Thread& t, const void* block, std::size_t bytes) {
+    const Bin bin = Extensions::end(block);
+    if (bin == kHugeBin) return bin;
+    const std::size_t slack = slack_of(bin, bytes != 0 ? bytes : run_bytes(block));
+    took(t, slack);
+    S::global.huge_bytes.fetch_add(slack, std::memory_order_relaxed);
+    return bin;
   }
   static std::size_t slack_of(Bin bin, std::size_t run_bytes) {
     return run_bytes > bin_size(bin) ? run_bytes - bin_size(bin) : 0;

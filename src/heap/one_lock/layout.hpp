@@ -6,7 +6,7 @@
 
 #include "base/layout.hpp"
 #include "heap/one_lock/library.hpp"
-#include "heap/samples/heap_profile.hpp"
+#include "heap/samples/sampling.hpp"
 
 namespace hz::one_lock {
 
@@ -26,7 +26,7 @@ struct LayoutOf {
     layout.part[kEnded] = &Account::ended;
     layout.part[kLimits] = &Account::limits;
     layout.part[kTable] = &Table::leaves;
-    layout.part[kProfile] = &HeapProfile::state;
+    layout.part[kExtension] = Extensions::begin_of_words();
     return layout;
   }
 
@@ -46,7 +46,7 @@ struct LayoutOf {
     kEnded,
     kLimits,
     kTable,
-    kProfile,
+    kExtension,
     kOneRegion,  // a pattern, as is the next
     kSite
   };
@@ -87,7 +87,7 @@ struct LayoutOf {
       one(kEnded, "event.spans_retired", sizeof(std::uint64_t)),
       layout::placed(MemoryLimits::words(), kLimits, 0),
       layout::placed(layout::Words<1>{Word("table.leaves", 0, sizeof(void*), Table::kLeaves)}, kTable, 0),
-      layout::placed(kOfRegion, kOneRegion, 0), HeapProfile::words(kProfile, kSite));
+      layout::placed(kOfRegion, kOneRegion, 0), Extensions::words(kExtension, kSite));
 };
 
 }  // namespace hz::one_lock

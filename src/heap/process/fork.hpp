@@ -140,7 +140,6 @@ struct Forks {
     Line::Retain::set_purger(g.retain, false);
     Line::Policy::begin_process();
     Control::begin_process();
-    HeapProfile::in_child();
     Extensions::in_child();
     renew_random();
     if (Thread* const own = S::tls().heap; own != nullptr && own->local.peek() != nullptr) {

@@ -43,7 +43,6 @@ struct Start {
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
     MitigationOf<Line>::open();
-    if (options.heap_profile != 0) HeapProfile::open(options.heap_profile);
     Extensions::open(options.rates(), Line::kName);
     os::Lock::know_processors(os::usable_cpus());
     os::note_process();

@@ -8,7 +8,7 @@
 #include "base/plain_word.hpp"
 #include "base/units.hpp"
 #include "box/guard/report.hpp"
-#include "heap/samples/heap_profile.hpp"
+#include "heap/samples/sampling.hpp"
 #include "heap/samples/stacks.hpp"
 #include "os/lock.hpp"
 #include "os/message.hpp"
@@ -191,7 +191,7 @@ HZ_COLD bool make_places(const char* line) {
   state.page = page;
   state.base = address(at);
   FaultReport::explain.store(&explain, std::memory_order_release);  // pairs with tell()
-  HeapProfile::state.bytes.fetch_add(of_places, std::memory_order_relaxed);
+  Sampling::metadata().fetch_add(of_places, std::memory_order_relaxed);
   state.bytes.store(bytes, std::memory_order_release);  // pairs with is_on()
   return true;
 }

@@ -42,7 +42,6 @@ struct GuardedPool : virtual NoExtension {
     const std::size_t bytes = state.bytes.load(std::memory_order_acquire);
     return bytes != 0 && reinterpret_cast<std::uintptr_t>(at) - state.base < bytes;
   }
-
   static bool may_take(std::size_t size) { return every() != 0 && size - 1 < state.page; }
   // Returns nullptr if all places are in use, or the system refuses.
   static void* take(Bin bin, std::size_t size, std::size_t alignment);
@@ -61,11 +60,10 @@ struct GuardedPool : virtual NoExtension {
   };
   // With the thread's lock: no fork comes between the page and the ring.
   static Found release(const void* block, const Stack& by);
-  template <class Lock>
-  HZ_COLD static Found free(const void* block, bool& walking) {
+  HZ_COLD static Found free(auto enter, const void* block, bool& walking) {
     Stack by;
     by.walk(nullptr, walking);
-    const Lock lock;
+    const auto entered = enter();
     return release(block, by);
   }
 

@@ -16,7 +16,15 @@ namespace hz {
 namespace {
 
 using Site = HeapProfile::Site;
-using Live = HeapProfile::Live;
+
+struct Live {
+  std::uintptr_t block = 0;  // 0: none
+  std::uint32_t site = 0;
+  std::uint32_t bin = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t interval = 0;  // at which it was chosen
+  std::uint64_t since = 0;     // microseconds
+};
 
 // --- tables
 
@@ -62,8 +70,7 @@ void count_pages() {
   const std::uint32_t now = taken.load(std::memory_order_relaxed);
   const std::size_t page = os::page_bytes(), all = kLiveRows * sizeof *live;
   for (; most_taken < now; ++most_taken)
-    if (std::size_t{most_taken} * page < all)
-      HeapProfile::state.bytes.fetch_add(page, std::memory_order_relaxed);
+    if (std::size_t{most_taken} * page < all) Sampling::metadata().fetch_add(page, std::memory_order_relaxed);
 }
 // Those behind it that it had pushed away come nearer.
 void remove(Live& sample) {
@@ -106,7 +113,7 @@ std::uint32_t site_of(void* const* frames, unsigned depth) {
   __atomic_store_n(&site.state, 1, __ATOMIC_RELEASE);
   site_rows[row] = number + 1;
   sites_used.store(number + 1, std::memory_order_relaxed);
-  HeapProfile::state.bytes.fetch_add(sizeof(Site), std::memory_order_relaxed);
+  Sampling::metadata().fetch_add(sizeof(Site), std::memory_order_relaxed);
   return number;
 }
 
@@ -227,7 +234,7 @@ void write_site(Writer& writer, const Site& site) {
 }
 
 // Under the lock, unless it was not to be had in that time, once.
-void look(unsigned patience, bool& given_up, auto at) {
+void locked(unsigned patience, bool& given_up, auto at) {
   const Hold hold(given_up ? nullptr : &tables_lock, os::Rank::kSamples,
                   patience == 0 ? os::Lock::kEndless : patience);
   given_up = !hold.has_lock();
@@ -261,38 +268,39 @@ HZ_COLD bool make_tables() {
   live = static_cast<Live*>(pointer(address(at) + of_sites + of_rows));
   scratch = ::new (pointer(address(at) + of_sites + of_rows + of_live)) Scratch;
   opened = os::microseconds();
-  HeapProfile::state.bytes.fetch_add(of_rows, std::memory_order_relaxed);
+  Sampling::metadata().fetch_add(of_rows, std::memory_order_relaxed);
   return true;
 }
 
 }  // namespace
 
-HZ_COLD void HeapProfile::open(std::size_t bytes) {
-  if (is_on()) return;
+HZ_COLD void HeapProfile::open(const Rates& rates, const char*) {
+  if (rates.interval == 0 || records()) return;
   if (!make_tables()) return warn("there is no memory for one", "");
-  state.interval.store(bytes, std::memory_order_release);  // pairs with is_on()
+  state.interval.store(rates.interval, std::memory_order_release);  // pairs with records()
 }
 
 // Stacks are whole before there are samples.
-HZ_COLD bool HeapProfile::change(std::size_t bytes, bool& walking) {
-  if (bytes == 0 || !is_on()) state.pauses.store(true, std::memory_order_relaxed);
-  if (bytes == 0) return true;
+HZ_COLD bool HeapProfile::change(const Rates& before, const Rates& now, const char*, bool& walking) {
+  if (now.interval == before.interval) return true;
+  if (now.interval == 0 || !records()) state.pauses.store(true, std::memory_order_relaxed);
+  if (now.interval == 0) return true;
   if (!make_tables()) return false;
-  state.interval.store(bytes, std::memory_order_release);  // pairs with is_on()
+  state.interval.store(now.interval, std::memory_order_release);  // pairs with records()
   at_load(walking);
   state.pauses.store(false, std::memory_order_relaxed);
   return true;
 }
 
 HZ_COLD void HeapProfile::at_load(bool& walking) {
-  if (is_on() && !Stacks::prepare(walking))
+  if (records() && !Stacks::prepare(walking))
     warn("stacks cannot be walked here: each is the caller alone", "");
   before_load();
 }
 
 HZ_COLD void HeapProfile::before_load() {
   static constinit os::Turn turn;
-  if (!is_on() || os::PythonStack::has_interpreter()) return;
+  if (!records() || os::PythonStack::has_interpreter()) return;
   const os::Turn::Mine mine(turn);
   if (!mine.is() || !PythonFunctions::open()) return;
   __atomic_store_n(&state.functions, PythonFunctions::entries, __ATOMIC_RELEASE);  // for tools outside
@@ -337,7 +345,7 @@ void HeapProfile::add(const void* block, Bin bin, std::size_t bytes, const void*
 Bin HeapProfile::bin_of(const void* block) {
   const Hold hold(tables_lock);
   const Live& sample = find(block);
-  return sample.block != 0 ? sample.bin : 0;
+  return sample.block != 0 ? sample.bin : kHugeBin;
 }
 
 Bin HeapProfile::end(const void* block) {
@@ -345,7 +353,7 @@ Bin HeapProfile::end(const void* block) {
   const bool stays = os::PythonStack::program_ends();
   const Hold hold(tables_lock);
   Live& at = find(block);
-  if (at.block == 0) return 0;
+  if (at.block == 0) return kHugeBin;
   const Live sample = at;
   remove(at);
   count_sample(sample.bin, sample.bytes, false);
@@ -355,7 +363,7 @@ Bin HeapProfile::end(const void* block) {
 }
 
 bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
-  if (!is_on()) return false;
+  if (!records()) return false;
   static constinit os::Turn turn;
   const os::Turn::Mine mine(turn);
   if (!mine.is()) return false;
@@ -364,7 +372,7 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
   scratch->text.clear();
   std::uint32_t used = 0;
   bool given_up = false;
-  look(patience, given_up, [&] { used = sites_used; });
+  locked(patience, given_up, [&] { used = sites_used; });
   const std::uint32_t functions = PythonFunctions::used();  // with those of all sites
   const unsigned version = functions == 0 ? 1 : 2;
   writer.line().text("hakozuna heap profile ").decimal(version).text("\nprocess ");
@@ -377,7 +385,7 @@ bool HeapProfile::write(const char* path, const char* line, unsigned patience) {
   writer.line().text("\ndropped ").decimal(state.dropped.load(std::memory_order_relaxed)).text("\n");
   for (std::uint32_t i = 0; i < used; ++i) {
     // No assignment: clang makes a call of memcpy of it, and the lock is held.
-    look(patience, given_up, [&] { copy_bytes(&scratch->copied, &state.sites[i], sizeof state.sites[i]); });
+    locked(patience, given_up, [&] { copy_bytes(&scratch->copied, &state.sites[i], sizeof state.sites[i]); });
     write_site(writer, scratch->copied);
   }
   for (std::uint32_t i = 0; i < functions; ++i) write_function(writer, i);

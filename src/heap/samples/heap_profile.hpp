@@ -13,65 +13,42 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/layout.hpp"
-#include "base/size_classes.hpp"
+#include "heap/samples/extension.hpp"
 #include "heap/samples/python_functions.hpp"
 #include "os/lock.hpp"
 
 namespace hz {
 
-struct HeapProfile {
+struct HeapProfile : virtual NoExtension {
   static constexpr unsigned kMostFrames = 64, kLifetimes = 24;
   static constexpr std::uint32_t kMostSites = 1U << 14;
 
-  // Whether there is a profile. Acquire: who sees that finds its tables.
-  static bool is_on() { return state.interval.load(std::memory_order_acquire) != 0; }
+  // Acquire: a thread that sees it finds the tables.
+  static bool records() { return state.interval.load(std::memory_order_acquire) != 0; }
   // Bytes between two samples; 0: none is taken at the time.
   static std::uint64_t interval() {
     return state.pauses.load(std::memory_order_relaxed) ? 0 : state.interval.load(std::memory_order_relaxed);
   }
-  // When the heap opens: from now on there is a profile, or a warning that there is no memory for one.
-  static void open(std::size_t interval);
-  // When the loader has come to constructors: from now on stacks are whole, or a warning that they are not.
+  // From now on there is a profile, or a warning that there is no memory for one.
+  static void open(const Rates& rates, const char* line);
+  // From now on stacks are whole, or a warning that they are not.
   static void at_load(bool& walking);
-  // While the process runs: samples of this interval from now on; 0: none, and those that there are stay.
-  // False if there is no memory for a profile. By one thread at a time, without a lock of the heap's.
-  static bool change(std::size_t interval, bool& walking);
-  static void in_child();  // a process begins
-  // Before the program loads a library, which may bring an interpreter: finds one that was loaded since.
+  // Finds an interpreter that was loaded since.
   static void before_load();
+  static void in_child();
+  static bool change(const Rates& before, const Rates& now, const char* line, bool& walking);
 
   // Whether there is room for another sample, which is promised.
   static bool has_room();
-  static void give_up();  // there was no memory for what was to be a sample
-
-  // One that is no thread's but the caller's, without a lock. `caller` and `walking`: see
-  // heap/samples/stacks.hpp.
+  static void give_up();
   static void add(const void* block, Bin bin, std::size_t bytes, const void* caller, bool& walking);
-  // The class of a block that is a sample, kHugeBin of a huge one; 0 if it is none.
   static Bin bin_of(const void* block);
-
-  // A block ends, and nobody else can have its address yet. The same.
   static Bin end(const void* block);
 
-  struct Live {
-    std::uintptr_t block = 0;  // 0: none
-    std::uint32_t site = 0;
-    std::uint32_t bin = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t interval = 0;  // at which it was chosen
-    std::uint64_t since = 0;     // microseconds
-  };
-
-  // False where none is kept, another thread is at it, or it cannot be written. Null: where the user said.
-  // `patience`: milliseconds for the lock, which who interrupted a thread may wait for in vain; 0: endless.
   static bool write(const char* path, const char* line, unsigned patience);
 
-  // Live samples that belong to a class. They lie in runs of their own, as huge blocks do.
   static std::size_t samples() { return state.samples.load(std::memory_order_relaxed); }
   static std::size_t sample_bytes() { return state.sample_bytes.load(std::memory_order_relaxed); }
-
-  static std::size_t metadata_bytes() { return state.bytes.load(std::memory_order_relaxed); }
 
   // Words for who looks from outside.
   struct Site {
@@ -98,6 +75,7 @@ struct HeapProfile {
   };
   static inline constinit State state = {};
 
+  static constexpr const void* begin_of_words() { return &state; }
   static constexpr auto words(layout::Part part, layout::Part pattern) {
     using Word = layout::Word;
     constexpr std::size_t kWide = sizeof(std::uint64_t);
@@ -127,9 +105,6 @@ struct HeapProfile {
                                          {"site.frames", offsetof(Site, frames), sizeof(void*), kMostFrames}},
                        pattern, 0));
   }
-
- private:
-  static constexpr unsigned kParts = 1U << 12;
 };
 
 }  // namespace hz

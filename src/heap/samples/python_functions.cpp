@@ -6,7 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "base/units.hpp"
-#include "heap/samples/heap_profile.hpp"
+#include "heap/samples/sampling.hpp"
 #include "os/lock.hpp"
 
 namespace hz {
@@ -47,7 +47,7 @@ HZ_COLD bool PythonFunctions::open() {
     if (at == nullptr) return false;
     os::forbid_huge_pages(at, of_entries + of_rows);
     rows = static_cast<std::uint32_t*>(pointer(address(at) + of_entries));
-    HeapProfile::state.bytes.fetch_add(of_rows, std::memory_order_relaxed);
+    Sampling::metadata().fetch_add(of_rows, std::memory_order_relaxed);
     // Release: a thread that sees it finds the rows.
     __atomic_store_n(&entries, static_cast<Entry*>(at), __ATOMIC_RELEASE);
   }
@@ -73,7 +73,7 @@ std::uintptr_t PythonFunctions::number_of(const Function& function) {
   __atomic_store_n(&entry.state, 1, __ATOMIC_RELEASE);
   rows[row] = number + 1;
   used_.store(number + 1, std::memory_order_release);  // pairs with used()
-  HeapProfile::state.bytes.fetch_add(sizeof(Entry), std::memory_order_relaxed);
+  Sampling::metadata().fetch_add(sizeof(Entry), std::memory_order_relaxed);
   return kMark | (number + 1);
 }
 

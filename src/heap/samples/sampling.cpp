@@ -77,7 +77,7 @@ Sample Sampling::next(Countdown& countdown, Bin bin, std::size_t bytes, bool own
   }
   if (own) return Sample::kNone;
   if (guarded) return Sample::kOwned;
-  return HeapProfile::has_room() ? Sample::kProfile : Sample::kNone;
+  return HeapProfile::has_room() ? Sample::kRecorded : Sample::kNone;
 }
 
 HZ_COLD void* Sampling::map_quota(std::size_t bytes) {
@@ -85,12 +85,12 @@ HZ_COLD void* Sampling::map_quota(std::size_t bytes) {
   void* const at = os::map(whole, page);
   if (at == nullptr) return nullptr;
   os::forbid_huge_pages(at, whole);
-  HeapProfile::state.bytes.fetch_add(whole, std::memory_order_relaxed);
+  metadata().fetch_add(whole, std::memory_order_relaxed);
   return at;
 }
 HZ_COLD void Sampling::unmap_quota(void* quota, std::size_t bytes) {
   const std::size_t whole = align_up(bytes, os::page_bytes());
-  HeapProfile::state.bytes.fetch_sub(whole, std::memory_order_relaxed);
+  metadata().fetch_sub(whole, std::memory_order_relaxed);
   os::unmap(quota, whole);
 }
 

@@ -18,7 +18,7 @@
 namespace hz {
 
 // The extensions of every line of boxes.
-using Extensions = ExtensionList<GuardedPool>;
+using Extensions = ExtensionList<HeapProfile, GuardedPool>;
 
 // How far a thread, or a heap without threads, is from its next samples. A place with zeroes is a new one.
 struct Countdown {
@@ -28,11 +28,11 @@ struct Countdown {
   Rates rates;  // for which it was drawn
 };
 
-enum class Sample : std::uint8_t { kNone, kProfile, kOwned };
+enum class Sample : std::uint8_t { kNone, kRecorded, kOwned };
 
 struct Sampling {
   // Whether there are samples, or were: what they changed may have to be ended.
-  static bool is_on() { return HeapProfile::is_on() || GuardedPool::is_on(); }
+  static bool is_on() { return HeapProfile::records() || GuardedPool::is_on(); }
   static Rates rates() { return {.interval = HeapProfile::interval(), .every = GuardedPool::every()}; }
 
   // What the next allocation of a class is, or a huge block of so many bytes. Of the profile there is room
@@ -40,6 +40,8 @@ struct Sampling {
   static Sample next(Countdown& countdown, Bin bin, std::size_t bytes, bool own);
   static void draw(Countdown& countdown, Bin bin, std::size_t bytes);  // if it is to be
 
+  // Bytes of quotas, and of all tables of extensions, as far as they are touched.
+  static std::atomic<std::uint64_t>& metadata() { return HeapProfile::state.bytes; }
   // Zeroed memory for a thread's quota; nullptr if there is none.
   static void* map_quota(std::size_t bytes);
   static void unmap_quota(void* quota, std::size_t bytes);

@@ -271,23 +271,16 @@ HZ_COLD void Options::warn_of_preset(const char* line) const {
 }
 
 namespace {
-HZ_COLD void warn_of_heap_profile(const char* line) {
-  os::Message message;
-  message.text("hz: warning: line ").text(line).text(" keeps no heap profile; HZ_PROFILE_HEAP ignored\n");
-  message.send();
-}
-HZ_COLD void warn_of_guard_sample(const char* line) {
-  os::Message message;
-  message.text("hz: warning: line ").text(line).text(" has no guarded pages; HZ_GUARD_SAMPLE ignored\n");
-  message.send();
+HZ_COLD void warn_of_samples(const char* line, const char* what) {
+  os::Message().text("hz: warning: line ").text(line).text(what).text(" ignored\n").send();
 }
 }  // namespace
 
-// A function for each warning: a message takes 700 bytes of the stack.
+// Separate functions for warnings: a message takes 700 bytes of the stack.
 HZ_COLD void Options::warn_of_lacks(const char* line, const Preset* found) const {
   if (found == nullptr && preset[0] != 0) warn_of_preset(line);
-  if (heap_profile != 0) warn_of_heap_profile(line);
-  if (guard_sample != 0) warn_of_guard_sample(line);
+  if (heap_profile != 0) warn_of_samples(line, " keeps no heap profile; HZ_PROFILE_HEAP");
+  if (guard_sample != 0) warn_of_samples(line, " has no guarded pages; HZ_GUARD_SAMPLE");
 }
 
 constexpr Options::Knob Options::kKnobs[27] = {

@@ -76,8 +76,6 @@ struct Options {
   bool heap_profile_said = false, heap_profile_file_said = false;
   std::size_t guard_sample = 0;  // one allocation in so many lies on a guarded page; 0: none
 
-  Rates rates() const { return {.interval = heap_profile, .every = guard_sample}; }
-
   struct Knob {
     const char* key;       // as in HZ_OPTIONS
     const char* variable;  // as in the environment
@@ -93,6 +91,7 @@ struct Options {
   // library, with a lock held.
   void read();
 
+  Rates rates() const { return {.interval = heap_profile, .every = guard_sample}; }
   static void keep_heap_profile_file();  // where the heap profile is written, unless the user has said
 
   void warn_of_preset(const char* line) const;  // that it has none of the name that the user said

@@ -21,7 +21,7 @@ struct LayoutOf {
     if constexpr (requires { Line::Policy::process; }) layout.part[kPolicy] = &Line::Policy::process;
     layout.part[kShared] = &S::shared;
     layout.part[kPurger] = &S::purger_state;
-    layout.part[kProfile] = &HeapProfile::state;
+    layout.part[kExtension] = Extensions::begin_of_words();
     if constexpr (requires { typename Line::Front::Empty; })
       layout.part[kMagazines] = Line::Front::Empty::begin_of_words();
     return layout;
@@ -41,7 +41,7 @@ struct LayoutOf {
     kShared,
     kPurger,
     kMagazines,
-    kProfile,
+    kExtension,
     kThread,  // a pattern, as are the next
     kSpan,
     kSite
@@ -90,7 +90,7 @@ struct LayoutOf {
       layout::placed(Line::Retain::words(), kProcess, offsetof(Global, retain)),
       layout::placed(Line::Source::words(), kProcess, offsetof(Global, source)),
       layout::placed(Line::Pool::words(), kPool, 0), layout::placed(Line::Pool::words_of_span(), kSpan, 0),
-      layout::placed(SizeClasses::words(), kClasses, 0), of_magazines(), HeapProfile::words(kProfile, kSite),
+      layout::placed(SizeClasses::words(), kClasses, 0), of_magazines(), Extensions::words(kExtension, kSite),
       of<typename Line::Policy>(kPolicy, 0), layout::placed(kOfThread, kThread, 0),
       layout::placed(Line::Retain::words_of_thread(), kThread, offsetof(Thread, retain)),
       layout::placed(Line::Front::words(), kThread, offsetof(Thread, front)),

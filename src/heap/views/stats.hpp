@@ -106,7 +106,7 @@ struct Stats {
                            g.owners.chunk_bytes() + S::shelves.heaps.chunk_bytes() +
                            Line::Exchange::metadata_bytes(S::shelves.exchange);
     }
-    out.bytes_metadata += HeapProfile::metadata_bytes();
+    out.bytes_metadata += Sampling::metadata().load(std::memory_order_relaxed);
     cached += difference(sums, Event::kBytesSent, Event::kBytesCollected);
     out.counting = g.counting.load(std::memory_order_relaxed) ? 1 : 0;
     out.alloc_small = at(sums, Event::kAllocSmall);

@@ -96,7 +96,7 @@ struct Huge<Freed> {
   static bool claim(const void*) { return false; }
   static void free(auto&, void*) {}
   static std::size_t run_bytes(const void*) { return 0; }
-  static void count_as_run(auto&, Bin, std::size_t) {}
+  static Bin end_sample(auto&, const void*) { return kHugeBin; }
 };
 template <>
 struct Heaps<Freed> {
