@@ -31,7 +31,8 @@ struct Resize {
         HZ_LIKELY(slot != 0) ? slot : Heap<Line>::usable_size_slow(block);  // reports what is no block
     if (old_size == 0 && !Q::is_empty(block)) return A::no_memory();
     if (M::may_stay(size, old_size) || M::stays_in_slot(block, size)) return block;
-    if (M::resizes_run(block, old_size, size) && Q::is_run(block)) return resized(block, old_size, size, caller);
+    if (M::resizes_run(block, old_size, size) && Q::is_run(block))
+      return resized(block, old_size, size, caller);
     void* moved = nullptr;
     if (HZ_UNLIKELY(slot == 0 && HeapWays<Line>::holder_of(block) != 0)) {
       moved = aligned_beside(block, 1, size);
