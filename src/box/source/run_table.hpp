@@ -76,9 +76,8 @@ struct RunTable {
   Row* rows = nullptr;
   Lists dirty_runs, clean_runs;
   List spare_runs;
-  // No free run holds so many rows, but for that many others, which came since.
-  std::size_t lacking = ~std::size_t{0};
-  unsigned others = 0;
+  static constexpr std::uint32_t kUnknown = ~0U;
+  std::uint32_t lacking = kUnknown;  // no free run holds so many rows
 
   void open(void* table) { rows = static_cast<Row*>(table); }
 
@@ -101,12 +100,12 @@ struct RunTable {
   std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias,
                      unsigned pages = kAllPages) {
     if (alignment == 1) {
+      if (length >= lacking) return 0;
       if (const std::uint32_t row = find_fitting(length, pages)) return row;
     }
     if (const std::uint32_t row = find_among(length, alignment, bias, kRuns)) return row;
-    if (alignment == 1 && length >= lacking && others == 0) return 0;
     const std::uint32_t row = find_among(length, alignment, bias, ~0U);
-    if (row == 0 && alignment == 1) lacking = length, others = 0;
+    if (row == 0 && alignment == 1) lacking = static_cast<std::uint32_t>(length);
     return row;
   }
 
@@ -243,8 +242,7 @@ struct RunTable {
   void lose_lists() {
     dirty_runs = clean_runs = {};
     spare_runs = {};
-    lacking = ~std::size_t{0};
-    others = 0;
+    lacking = kUnknown;
   }
   void lose(std::size_t row) {
     if (rows[row].state != State::kFree && rows[row].state != State::kSpare) return;
@@ -283,30 +281,29 @@ struct RunTable {
  private:
   // How many rows at each end of a free run are clean, as far as that is known; of a clean run all of them.
   struct Ends {
-    std::size_t front = 0, back = 0;
+    std::uint32_t front = 0, back = 0;
   };
   Ends clean_ends(std::uint32_t row) const {
-    const std::size_t length = rows[row].length;
+    const std::uint32_t length = rows[row].length;
     if (rows[row].dirty == 0) return {length, length};
     return {rows[row].head, rows[row + length - 1].head};
   }
   // Those of two runs that become one.
-  static Ends joined(Ends one, std::size_t length, Ends other, std::size_t others_length) {
+  static Ends joined(Ends one, std::uint32_t length, Ends other, std::uint32_t others_length) {
     return {one.front == length ? length + other.front : one.front,
             other.back == others_length ? others_length + one.back : other.back};
   }
 
   // `clean`: of a run that is dirty.
-  std::uint32_t merge(std::uint32_t row, std::size_t length, std::size_t dirty, Ends clean) {
+  std::uint32_t merge(std::uint32_t row, std::size_t granules, std::size_t dirty, Ends clean) {
     rows[row].state = State::kFree;  // also when it becomes an inner row: see head_of
+    auto length = static_cast<std::uint32_t>(granules);
     if (dirty == 0) clean = {length, length};
-    const std::size_t after = row + length;
-    if (rows[after].state == State::kFree) {
-      const auto next = static_cast<std::uint32_t>(after);
-      remove(next);
-      clean = joined(clean, length, clean_ends(next), rows[next].length);
-      dirty += rows[next].dirty;
-      length += rows[next].length;
+    if (const std::uint32_t after = row + length; rows[after].state == State::kFree) {
+      remove(after);
+      clean = joined(clean, length, clean_ends(after), rows[after].length);
+      dirty += rows[after].dirty;
+      length += rows[after].length;
     }
     if (rows[row - 1].state == State::kFree) {
       const std::uint32_t before = row - rows[row - 1].length;
@@ -335,9 +332,9 @@ struct RunTable {
     rows[row].state = rows[row + length - 1].state = State::kFree;
     rows[row].length = rows[row + length - 1].length = static_cast<std::uint32_t>(length);
     rows[row].dirty = static_cast<std::uint32_t>(dirty);
-    rows[row].head = dirty != 0 ? static_cast<std::uint32_t>(clean.front) : 0;
-    rows[row + length - 1].head = dirty != 0 ? static_cast<std::uint32_t>(clean.back) : 0;
-    others += length >= lacking ? 1 : 0;
+    rows[row].head = clean.front;
+    rows[row + length - 1].head = clean.back;
+    if (length >= lacking) lacking = kUnknown;
     Lists& lists = lists_for(row);
     link(lists.of[list_of(length)], row);
     lists.note(list_of(length));
@@ -348,7 +345,6 @@ struct RunTable {
   void remove(std::uint32_t row) {
     Lists& lists = lists_for(row);
     const unsigned list = list_of(rows[row].length);
-    others -= rows[row].length >= lacking ? 1 : 0;
     unlink(lists.of[list], row);
     lists.note(list);
   }
@@ -412,15 +408,13 @@ struct RunTable {
     return fit.start == fit.run ? fit.run : split(fit.run, fit.start - fit.run);
   }
 
-  // Splits a free run after `length` rows; the second part's first row.
-  std::uint32_t split(std::uint32_t row, std::size_t length) {
+  // Splits a free run after `granules` rows; the second part's first row.
+  std::uint32_t split(std::uint32_t row, std::size_t granules) {
     remove(row);
-    const std::size_t whole = rows[row].length;
-    const std::size_t dirty = rows[row].dirty;
-    const std::size_t dirty_before = dirty_of(row, length);
+    const auto length = static_cast<std::uint32_t>(granules);
+    const std::uint32_t rest = rows[row].length - length, second = row + length;
+    const std::size_t dirty = rows[row].dirty, dirty_before = dirty_of(row, length);
     const Ends clean = clean_ends(row);
-    const auto second = row + static_cast<std::uint32_t>(length);
-    const std::size_t rest = whole - length;
     insert(second, rest, dirty - dirty_before,
            {clean.front > length ? clean.front - length : 0, clean.back < rest ? clean.back : rest});
     insert(row, length, dirty_before,
