@@ -4,6 +4,7 @@
 // for each block that it purged, and all runs of a list for each block that it sought: 16 times as long for
 // four times as many.)
 //
+// lines: hakozuna hz3 hz7 secure
 // prints: ok
 // seconds: 30
 #include <stdio.h>

@@ -76,8 +76,9 @@ struct RunTable {
   Row* rows = nullptr;
   Lists dirty_runs, clean_runs;
   List spare_runs;
+  // No free run holds so many rows. A search that found none says so, until a run comes that does.
   static constexpr std::uint32_t kUnknown = ~0U;
-  std::uint32_t lacking = kUnknown;  // no free run holds so many rows
+  std::uint32_t lacking = kUnknown;
 
   void open(void* table) { rows = static_cast<Row*>(table); }
 

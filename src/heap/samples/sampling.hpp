@@ -28,7 +28,11 @@ struct Countdown {
   Rates rates;  // for which it was drawn
 };
 
-enum class Sample : std::uint8_t { kNone, kRecorded, kOwned };
+enum class Sample : std::uint8_t {
+  kNone,
+  kRecorded,  // a block in a run, which an extension records
+  kOwned,     // an extension's block
+};
 
 struct Sampling {
   // Whether there are samples, or were: what they changed may have to be ended.

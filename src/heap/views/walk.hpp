@@ -65,8 +65,8 @@ struct Walk {
     typename Threads<Line>::Entered here;
     Reclaim<Line>::give_up(here.thread(), true);
     TransferCache<Line>::flush_all(here.thread());
-    const typename S::Hold purger(S::purger_state.lock,
-                                  os::Rank::kPurger);  // what it holds in its hands is waited for
+    // Waits for slots that the purger has taken, and not yet put back.
+    const typename S::Hold purger(S::purger_state.lock, os::Rank::kPurger);
   }
 
   static int rows(auto visit) {
