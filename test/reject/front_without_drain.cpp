@@ -29,7 +29,7 @@ struct Box {
 #endif
   static unsigned count(const PerThread&, Bin);
   static unsigned capacity(const PerThread&, Bin);
-  static void check(const PerThread&, Bin);
+  static void check(const PerThread&, Bin, bool);
   static unsigned admissible(unsigned);
   static void set_capacity(PerThread&, Bin, unsigned);
   static void leave(PerThread&);

@@ -16,7 +16,7 @@ namespace hz {
 
 template <class F>
 concept FrontContract = requires(typename F::PerThread& thread, const typename F::PerThread& seen, Bin bin,
-                                 void* slot, const typename F::Bundle& bundle, unsigned n,
+                                 void* slot, const typename F::Bundle& bundle, unsigned n, bool flag,
                                  typename F::List list, typename F::Store& store) {
   { F::kInBand } -> std::convertible_to<bool>;  // it writes into free slots
   {
@@ -39,7 +39,8 @@ concept FrontContract = requires(typename F::PerThread& thread, const typename F
   { F::drained(thread, bin, n) } -> std::same_as<void>;  // so many did
   { F::count(seen, bin) } -> std::same_as<unsigned>;     // any thread; a recent value
   { F::capacity(seen, bin) } -> std::same_as<unsigned>;
-  { F::check(seen, bin) } -> std::same_as<void>;   // traps in debug builds unless the invariants hold
+  // Traps in debug builds unless the invariants hold. `flag`: a fork may have cut off the owner, see cut_off
+  { F::check(seen, bin, flag) } -> std::same_as<void>;
   { F::admissible(n) } -> std::same_as<unsigned>;  // of n slots, as many as a capacity can be
   // May be less than what is in the bin; may become less than n.
   { F::set_capacity(thread, bin, n) } -> std::same_as<void>;

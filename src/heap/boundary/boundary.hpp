@@ -109,7 +109,7 @@ struct Boundary {
     Halving<Line>::give_up_if_halved(t);
     Halving<Line>::sweep_if_due(t);
     if (!swap(t, bin)) make_room(t, bin);
-    Front::check(t.front, bin);
+    Front::check(t.front, bin, S::global.forks != 0);
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
     Bundle bundle = Bundle::of(slot);  // this thread caches nothing of the class

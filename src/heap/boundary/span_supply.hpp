@@ -33,7 +33,7 @@ struct SpanSupply {
   // written to stays out of circulation.
   static void* popped(Thread& t, Bin bin) { return popped(t.front, bin); }
   static void* popped(typename Front::PerThread& front, Bin bin) {
-    Front::check(front, bin);
+    Front::check(front, bin, S::global.forks != 0);
     while (void* slot = Front::pop(front, bin)) {
       if (HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
       Faults<Line>::note(Guard::fault_of_free(slot, bin), slot, bin);
