@@ -35,7 +35,7 @@ struct Spanned {
     };
     static Bundle space(PerThread& t, hz::Bin, unsigned) { return {t.slots, 0}; }
     static void fill(PerThread& t, hz::Bin, const Bundle& bundle) { t.count = bundle.count; }
-    static void check(PerThread&, hz::Bin) {}
+    static void check(PerThread&, hz::Bin, bool) {}
     static void* pop(PerThread& t, hz::Bin) { return t.count != 0 ? t.slots[--t.count] : nullptr; }
   };
   struct Exchange {};
