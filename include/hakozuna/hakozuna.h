@@ -173,7 +173,7 @@ typedef struct hz_stats_t {
   uint64_t threads;        /* thread heaps alive */
   uint64_t revocations;    /* times that an idle thread's cache was taken back */
   uint64_t remote_refused; /* remote frees without room to wait: the sender returned them to their spans */
-  uint64_t classes_dealt;  /* size classes given to sizes that wasted much: HZ_POLICY=learn, HZ_PROFILE */
+  uint64_t classes_dealt;  /* size classes given to sizes that wasted much: HZ_POLICY, HZ_PROFILE */
   uint64_t policy_tight;   /* 1: the process is held tight, for it would gain little by more memory */
   uint64_t policy_turns;   /* times that it came to be, or no longer */
   uint64_t preset_moves;   /* times that HZ_POLICY=learn went over to another preset */

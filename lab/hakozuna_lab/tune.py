@@ -156,8 +156,9 @@ class Tuning(Runs):
 
     def plain(self) -> dict[str, str]:
         env = environment(self.library)
-        env.pop("HZ_PROFILE", None)
-        return env | {"HZ_POLICY": "frozen"}
+        for said in ("HZ_PROFILE", "HZ_POLICY"):
+            env.pop(said, None)
+        return env
 
     def observe(self) -> tuple[Measured, Profile]:
         with tempfile.TemporaryDirectory() as folder:

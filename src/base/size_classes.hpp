@@ -12,7 +12,8 @@
 // Each doubling from 512 bytes to 16 KiB begins with a spare class, which no size has until it is dealt out:
 // once in the life of a process, to sizes that the program asks for often and that waste much. From then on
 // these have it; blocks that exist keep the class of their span. (Sizes of a page and a header are the usual
-// case: those of 1,040 bytes waste a tenth in slots of 1,152.)
+// case: those of 1,040 bytes waste a tenth in slots of 1,152.) A program that asks what a block to come will
+// have gets the same answer ever after: no further class is dealt out to it.
 #pragma once
 
 #include <array>
@@ -110,9 +111,9 @@ class SizeClasses {
            size_of_bin(scan_bin(size)) != size;
   }
   // Gives sizes from the class below up to `size` the spare class of their doubling. False if it cannot have
-  // that size, or was dealt out before.
+  // that size, was dealt out before, or classes are settled.
   bool deal(std::size_t size) {
-    if (!may_deal(size)) return false;
+    if (!may_deal(size) || settled_.get()) return false;
     const Bin above = scan_bin(size);
     const Bin spare = spare_bin(log2_floor(size - 1) - kSpareMinLog);
     bool before = false;
@@ -126,6 +127,10 @@ class SizeClasses {
     for (std::size_t n = size / kMinAlign; n != 0 && bin_of_[n - 1].get() == above; --n)
       bin_of_[n - 1].set(static_cast<std::uint8_t>(spare));
     return true;
+  }
+  // Classes stay as they are, but for one that another thread deals out meanwhile.
+  void settle() {
+    if (!settled_.get()) settled_.set(true);
   }
   // How many were.
   unsigned dealt() const {
@@ -150,6 +155,7 @@ class SizeClasses {
   std::array<OnceWord<std::uint32_t>, kBins> size_{};
   std::array<OnceWord<std::uint32_t>, kHeapBin + 1> reciprocal_{};
   std::array<std::atomic<bool>, kSpares> dealt_{};
+  OnceWord<bool> settled_{false};
 };
 
 inline constinit SizeClasses classes;

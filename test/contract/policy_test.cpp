@@ -119,6 +119,8 @@ TYPED_TEST_SUITE(LearningContract, LearningPolicies);
 TYPED_TEST(LearningContract, FrozenDecidesNothing) {
   typename TypeParam::PerThread t;
   EXPECT_FALSE(TypeParam::watches());
+  TypeParam::span_acquired(t, hz::scan_bin(1032));
+  EXPECT_FALSE(TypeParam::notes_size(t));
   for (std::uint64_t now = 1; now < 1'000'000; now += 10) TypeParam::crossed(t, now, now + 1);
   EXPECT_EQ(hz::Bounds().percent, TypeParam::bounds(1'000'000).percent);
   EXPECT_EQ(0u, TypeParam::looks());
@@ -127,6 +129,22 @@ TYPED_TEST(LearningContract, FrozenDecidesNothing) {
   EXPECT_EQ(100u, TypeParam::purger_rest(100, 1'000'000));
   EXPECT_EQ(TypeParam::Line::kThreadCacheBytes, TypeParam::budget(t, {}));
   EXPECT_FALSE(TypeParam::is_over(t, {}, hz::kGiB));
+}
+
+// With classes alone, a thread's next refill tells the size that a new span is for; nothing else is watched.
+TYPED_TEST(LearningContract, SizesAreNotedAtNewSpans) {
+  TypeParam::set_learning(hz::Learning::kSizes, {.classes = 0}, 1);
+  typename TypeParam::PerThread t;
+  const hz::Bin bin = hz::scan_bin(1032);
+  const auto noted = [] { return TypeParam::watched().slots(1040 / hz::kMinAlign - 1); };
+  const unsigned before = noted();
+  EXPECT_FALSE(TypeParam::watches());
+  EXPECT_FALSE(TypeParam::notes_size(t));
+  TypeParam::span_acquired(t, bin);
+  EXPECT_TRUE(TypeParam::notes_size(t));
+  TypeParam::refilled(t, bin, 1032, 1);
+  EXPECT_FALSE(TypeParam::notes_size(t));
+  EXPECT_EQ(before + 1, noted());
 }
 
 // Whatever the times: never more than frozen, and never less than the bounds allow.

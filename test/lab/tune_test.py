@@ -78,8 +78,7 @@ def test_the_callers_own_settings_are_not_measured(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HZ_PROFILE", "old")
     monkeypatch.setenv("HZ_POLICY", "observe")
     env = tune.Tuning(["true"], Path("/x.so"), measure.Input(), None).plain()
-    assert env["HZ_POLICY"] == "frozen"
-    assert "HZ_PROFILE" not in env
+    assert not {"HZ_POLICY", "HZ_PROFILE"} & env.keys()
 
 
 def test_tells_what_was_measured() -> None:

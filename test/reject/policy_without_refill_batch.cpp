@@ -26,8 +26,9 @@ struct Box {
   static Cap cap();
   static void change(const Cap&, const Cap&);
   static bool watches();
-  static void refilled(const PerThread&, std::size_t, unsigned);
-  static void span_acquired(Bin);
+  static bool notes_size(const PerThread&);
+  static void refilled(PerThread&, Bin, std::size_t, unsigned);
+  static void span_acquired(PerThread&, Bin);
   static void span_retired(Bin);
   static bool is_timed(PerThread&);
   static bool crossed(PerThread&, std::uint64_t, std::uint64_t);

@@ -42,9 +42,19 @@ std::size_t UsableOf(std::size_t size) {
   return usable;
 }
 
-TEST(Learned, SizesThatWasteMuchGetAClass) {
-  if (HasSeals()) GTEST_SKIP() << kTellsNoClass;
-  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+// The policies that assign classes.
+class Dealt : public testing::TestWithParam<const char*> {
+ protected:
+  void InProcess(void (*test)()) {
+    if (HasSeals()) GTEST_SKIP() << kTellsNoClass;
+    InProcessWith({{"HZ_POLICY", GetParam()}}, test);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(By, Dealt, testing::Values("sizes", "learn"),
+                         [](const auto& by) { return std::string(by.param); });
+
+TEST_P(Dealt, SizesThatWasteMuchGetAClass) {
+  InProcess([] {
     Capture said;
     std::vector<Block> blocks;
     for (std::size_t i = 0; i < std::size(kSizes); ++i) {
@@ -70,9 +80,8 @@ TEST(Learned, SizesThatWasteMuchGetAClass) {
   });
 }
 
-TEST(Learned, SizesThatFillTheirClassKeepIt) {
-  if (HasSeals()) GTEST_SKIP() << kTellsNoClass;
-  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+TEST_P(Dealt, SizesThatFillTheirClassKeepIt) {
+  InProcess([] {
     std::vector<Block> blocks;
     for (const std::size_t size : {std::size_t{1140}, std::size_t{1152}}) {
       for (std::size_t bytes = 0; bytes < kOfEach; bytes += size) blocks.push_back(MakeBlock(size));
@@ -83,9 +92,8 @@ TEST(Learned, SizesThatFillTheirClassKeepIt) {
 }
 
 // 1,040 would not do: of 64 bytes no class below 1,088 keeps it.
-TEST(Learned, AlignedBlocksGetAClassThatKeepsTheirAlignment) {
-  if (HasSeals()) GTEST_SKIP() << kTellsNoClass;
-  InProcessWith({{"HZ_POLICY", "learn"}}, [] {
+TEST_P(Dealt, AlignedBlocksGetAClassThatKeepsTheirAlignment) {
+  InProcess([] {
     std::vector<void*> blocks;
     for (std::size_t bytes = 0; bytes < kOfEach; bytes += 1032) blocks.push_back(api::AlignedAlloc(64, 1032));
     EXPECT_EQ(1152u, api::UsableSize(blocks.front()));
@@ -94,7 +102,28 @@ TEST(Learned, AlignedBlocksGetAClassThatKeepsTheirAlignment) {
   });
 }
 
+// What a program was told of blocks to come is true of them.
+TEST_P(Dealt, AGoodSizeStaysOne) {
+  InProcess([] {
+    const std::size_t good = hz_good_size(kSizes[1]);
+    std::vector<void*> blocks;
+    for (std::size_t bytes = 0; bytes < kOfEach; bytes += kSizes[1]) blocks.push_back(api::Malloc(kSizes[1]));
+    EXPECT_EQ(good, api::UsableSize(blocks.back()));
+    for (void* block : blocks) api::Free(block);
+  });
+}
+
 // Blocks of every class, as many spans as a look needs: also of those that no spare class is for.
+TEST(Learned, AFrozenHeapDealsNoClass) {
+  if (HasSeals()) GTEST_SKIP() << kTellsNoClass;
+  InProcessWith({{"HZ_POLICY", "frozen"}}, [] {
+    std::vector<Block> blocks;
+    for (std::size_t bytes = 0; bytes < kOfEach; bytes += kSizes[1]) blocks.push_back(MakeBlock(kSizes[1]));
+    EXPECT_EQ(kBefore[1], api::UsableSize(blocks.back().at));
+    for (const Block& block : blocks) CheckAndFree(block);
+  });
+}
+
 TEST(Learned, EveryClassMayGrow) {
   InProcessWith({{"HZ_POLICY", "learn"}}, [] {
     for (std::size_t size = 16; size <= 4 * kMiB; size += size / 4 + 1) {

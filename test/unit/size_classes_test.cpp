@@ -189,6 +189,14 @@ TEST(SpareClasses, WhoeverLooksMeanwhileFindsAClassThatFits) {
   }
 }
 
+TEST(SizeClasses, SettledOnesStay) {
+  const auto classes = NewClasses();
+  EXPECT_TRUE(classes->deal(1040));
+  classes->settle();
+  EXPECT_FALSE(classes->deal(4112));
+  EXPECT_EQ(1u, classes->dealt());
+}
+
 bool Serves(Bin bin, std::size_t size, std::size_t alignment) {
   // Spans start with a granule, so the slots of a large class lie on multiples of it.
   return hz::bin_size(bin) >= size && (hz::is_large(bin) || hz::bin_size(bin) % alignment == 0);

@@ -19,8 +19,9 @@ struct BandBytes {
   std::size_t small = 0, run = 0, large = 0;
 };
 
-// What a policy may do with what it sees: nothing, note it for a profile, or act on it.
-enum class Learning : std::uint8_t { kFrozen, kObserve, kLearn };
+// What a policy does with what it sees: nothing; it gives classes to sizes that waste much; it notes all for
+// a profile; it acts on all.
+enum class Learning : std::uint8_t { kFrozen, kSizes, kObserve, kLearn };
 
 // CAP: what a policy that learns may do at most, and from when on. Each can be set: HZ_LEARN_CLASSES and so
 // on, also later.
@@ -95,17 +96,18 @@ concept PolicyContract = requires(Bin bin, unsigned capacity, std::size_t size, 
   { P::is_unused(t, bin, fingerprint) } -> std::same_as<bool>;
   // Is the capacities' sum more than it should come to be, so that it is to give up half, too?
   { P::is_over(seen, allowance, size) } -> std::same_as<bool>;
-  // Any thread reports the events at the boundary while the policy watches.
+  // Any thread reports new spans and refills; the other events at the boundary while the policy watches.
   // Once, when the heap opens; on so many processors
   { P::set_learning(learning, cap, capacity) } -> std::same_as<void>;
   { P::cap() } -> std::same_as<Cap>;
   { P::change(cap, cap) } -> std::same_as<void>;  // at any time: what differs between these two
   { P::watches() } -> std::same_as<bool>;
-  // So many slots, by a thread that missed one for that size
-  { P::refilled(seen, size, capacity) } -> std::same_as<void>;
-  { P::span_acquired(bin) } -> std::same_as<void>;  // with no lock of the pool's or the source's held
-  { P::span_retired(bin) } -> std::same_as<void>;   // likewise
-  { P::is_timed(t) } -> std::same_as<bool>;         // of a crossing that begins: its times are asked for
+  { P::notes_size(seen) } -> std::same_as<bool>;  // of the refill that ended: it is to be reported
+  // So many slots of a class, by a thread that missed one for that size
+  { P::refilled(t, bin, size, capacity) } -> std::same_as<void>;
+  { P::span_acquired(t, bin) } -> std::same_as<void>;  // with no lock of the pool's or the source's held
+  { P::span_retired(bin) } -> std::same_as<void>;      // likewise
+  { P::is_timed(t) } -> std::same_as<bool>;            // of a crossing that begins: its times are asked for
   // From when to when; a window of time ended: bounds are to be set again
   { P::crossed(t, microseconds, microseconds) } -> std::same_as<bool>;
   { P::bounds(microseconds) } -> std::same_as<Bounds>;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A policy that can watch its program. It has the capacities and budgets of `Rules`. On demand (HZ_POLICY) it
-// observes the program's sizes and the share of its time at the boundary. `observe` records what it would do,
-// for the profile that is written when the process exits. `learn` does it: it assigns spare classes, gives
-// memory to threads that spend time at the boundary and little to others, and tries presets. While neither is
-// on, no event is reported: one load at each slow path. Used by all lines of boxes.
+// A policy that watches its program, as far as HZ_POLICY says. It has the capacities and budgets of `Rules`.
+// `sizes`, the default, assigns spare classes: it notes the size that was missing at each new span. On demand
+// it observes all sizes and the share of the program's time at the boundary. `observe` records what it would
+// do, for the profile that is written when the process exits. `learn` does it: it assigns spare classes,
+// gives memory to threads that spend time at the boundary and little to others, and tries presets. While
+// neither is on, a slow path costs one load for it. Used by all lines of boxes.
 #pragma once
+
+#include <utility>
 
 #include "base/text.hpp"
 #include "box/policy/contract.hpp"
@@ -18,6 +21,7 @@ template <class Rules>
 struct Learned : Rules {
   struct PerThread : Rules::PerThread {
     Tempo::Thread tempo;
+    unsigned stands_for = 0;  // refills, or new spans, of the next size; 0: it is not noted
   };
 
   static std::size_t budget(const PerThread& t, const Allowance& a) {
@@ -49,8 +53,7 @@ struct Learned : Rules {
     caps.looks.set(bounds.looks);
     caps.busy.set(bounds.busy);
     caps.purger.set(bounds.purger);
-    observes.set(learning != Learning::kFrozen);
-    learns.set(learning == Learning::kLearn);
+    mode.set(learning);
   }
   static Cap cap() {
     return {.classes = caps.classes.get(),
@@ -70,27 +73,35 @@ struct Learned : Rules {
     caps.busy.set(to.busy);
     tempo.set_busy(to.busy);
   }
-  HZ_INLINE static bool watches() { return HZ_UNLIKELY(observes.get()); }
+  HZ_INLINE static bool watches() { return HZ_UNLIKELY(mode.get() >= Learning::kObserve); }
 
-  // Of the crossings that are timed alone: each addition is to a word that all threads share.
-  static void refilled(const PerThread& t, std::size_t size, unsigned slots) {
-    const unsigned refills = Tempo::stands_for(t.tempo);
-    if (refills != 0) watch.asked(size, refills * slots);
+  // Sizes are recorded in timed crossings and for new spans alone: all threads share the words.
+  HZ_INLINE static bool notes_size(const PerThread& t) { return HZ_UNLIKELY(t.stands_for != 0); }
+  HZ_COLD static void refilled(PerThread& t, Bin bin, std::size_t size, unsigned slots) {
+    const unsigned stands_for = std::exchange(t.stands_for, 0);
+    watch.asked(size, stands_for * slots);
+    if (!watches() && SizeWatch::may_save(bin, size)) grown(bin, stands_for);
   }
-  static void span_acquired(Bin bin) {
-    if (!watch.acquired(bin) || !learns.get()) return;
-    const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
-    if (choice.size == 0 || classes.dealt() >= caps.classes.get() || !classes.deal(choice.size))
-      watch.forget_half(bin);
+  // `sizes` counts spans that were made for a size that wastes much, and does not subtract those that end.
+  HZ_INLINE static void span_acquired(PerThread& t, Bin bin) {
+    const Learning now = mode.get();
+    if (HZ_LIKELY(now == Learning::kSizes))
+      ++t.stands_for;
+    else if (now != Learning::kFrozen)
+      grown(bin, 1);
   }
   static void span_retired(Bin bin) { watch.retired(bin); }
 
-  static bool is_timed(PerThread& t) { return Tempo::is_timed(t.tempo); }
+  static bool is_timed(PerThread& t) {
+    const bool timed = Tempo::is_timed(t.tempo);
+    t.stands_for = Tempo::stands_for(t.tempo);
+    return timed;
+  }
   static bool crossed(PerThread& t, std::uint64_t begin, std::uint64_t end) {
     return tempo.crossed(t.tempo, begin, end);
   }
   static Bounds bounds(std::uint64_t now) {
-    const bool is_tight = small.get() || (learns.get() && tempo.is_tight(now));
+    const bool is_tight = small.get() || (learns() && tempo.is_tight(now));
     if (process.tight.exchange(is_tight, std::memory_order_relaxed) != is_tight)
       process.turns.fetch_add(1, std::memory_order_relaxed);
     if (!is_tight) return {};
@@ -99,7 +110,7 @@ struct Learned : Rules {
   static unsigned purger_rest(unsigned usual, std::uint64_t spent) {
     const unsigned frozen = Rules::purger_rest(usual, spent);
     const unsigned share = caps.purger.get();
-    if (!learns.get() || share == 0) return frozen;
+    if (!learns() || share == 0) return frozen;
     const std::uint64_t least = spent * Tempo::kAll / share / 1000;
     const std::uint64_t most = std::uint64_t{kMostRests} * frozen;
     return least <= frozen ? frozen : static_cast<unsigned>(least < most ? least : most);
@@ -111,7 +122,7 @@ struct Learned : Rules {
     if (!watches() || taken.exchange(true, std::memory_order_acquire)) return;
     if (held.all() > largest.all()) largest = held;
     const Tempo::Spent so_far = tempo.spent_so_far();
-    const bool lost = learns.get() && so_far.all >= kLeastRound && rating.is_lost(so_far.share());
+    const bool lost = learns() && so_far.all >= kLeastRound && rating.is_lost(so_far.share());
     if (tempo.ends_round(now, lost ? 0 : Tempo::kRound, latest)) end_round(held);
     taken.store(false, std::memory_order_release);
   }
@@ -157,8 +168,16 @@ struct Learned : Rules {
   static_assert(Rating::kPlayers == Tempo::kPresetCount);
   static constexpr std::size_t kTightFloor = kMiB;  // free bytes that may stay in a tight process
 
+  static bool learns() { return mode.get() == Learning::kLearn; }
+
+  static void grown(Bin bin, unsigned spans) {
+    if (!watch.acquired(bin, spans) || mode.get() == Learning::kObserve) return;
+    const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
+    if (choice.size == 0 || classes.dealt() >= caps.classes.get() || !classes.deal(choice.size))
+      watch.forget_half(bin);
+  }
   static void end_round(const Held& held) {
-    if (!learns.get() || latest.all < kLeastRound) return;  // hardly any thread was at work: no evidence
+    if (!learns() || latest.all < kLeastRound) return;  // hardly any thread was at work: no evidence
     tempo.choose(rating.round(cost_of(latest, held)));
     process.moves.store(rating.moves(), std::memory_order_relaxed);
   }
@@ -170,11 +189,11 @@ struct Learned : Rules {
   }
   static std::size_t limit(const PerThread& t) {
     if (small.get()) return caps.cache.get();
-    if (!learns.get() || t.tempo.halvings == 0) return ~std::size_t{0};
+    if (!learns() || t.tempo.halvings == 0) return ~std::size_t{0};
     return caps.cache.get() << (Tempo::kMostHalvings - t.tempo.halvings);
   }
 
-  static inline constinit OnceWord<bool> observes{false}, learns{false};
+  static inline constinit OnceWord<Learning> mode{Learning::kFrozen};
   static inline constinit OnceWord<bool> small{false};  // by the user or a profile
   // Cap, of which each can be set later.
   struct Caps {

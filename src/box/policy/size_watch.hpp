@@ -31,13 +31,13 @@ class SizeWatch {
     const std::uint32_t before = slots_[(size - 1) / kMinAlign].fetch_add(slots, std::memory_order_relaxed);
     if (HZ_UNLIKELY(before >= kMostSlots)) halve(0, kNumbers);
   }
-  // Whether it is time to look at the class: never at one whose doubling has no spare class.
-  bool acquired(Bin bin) {
-    const std::uint32_t spans = spans_[bin].fetch_add(1, std::memory_order_relaxed) + 1;
+  // Returns true if it is time to look at the class: never at one whose doubling has no spare class.
+  bool acquired(Bin bin, unsigned more = 1) {
+    const std::uint32_t spans = spans_[bin].fetch_add(more, std::memory_order_relaxed) + more;
     if (spans > kMostSpans) return false;  // others returned spans before this count reached them
     if (spans > most_spans_[bin].load(std::memory_order_relaxed))
       most_spans_[bin].store(spans, std::memory_order_relaxed);
-    return may_choose(bin) && spans >= kLeastSpans && spans % kSpansPerLook == 0;
+    return may_choose(bin) && spans >= kLeastSpans && spans % kSpansPerLook < more;
   }
   void retired(Bin bin) { spans_[bin].fetch_sub(1, std::memory_order_relaxed); }
 
@@ -53,7 +53,7 @@ class SizeWatch {
     std::size_t best = 0;
     for (std::size_t size = below + kMinAlign; size <= most; size += kMinAlign) {
       all += slots(static_cast<unsigned>(size / kMinAlign - 1));
-      const std::size_t less = touched(size) < touched(most) ? touched(most) - touched(size) : 0;
+      const std::size_t less = saved_by(size, most);
       if (all * less <= saved) continue;
       saved = all * less;
       best = size;
@@ -64,6 +64,20 @@ class SizeWatch {
             static_cast<std::size_t>(static_cast<double>(saved) / static_cast<double>(all * touched(most)) *
                                      static_cast<double>(bytes))};
   }
+
+  // Classes of whose sizes some may be given the spare class of their doubling.
+  static constexpr bool may_choose(Bin bin) {
+    return bin >= kFirstSpare && bin <= kLastFineBin && !is_spare(bin);
+  }
+  // The largest size for which a class would save enough, if the slots of `bin` all had it; 0: none.
+  static constexpr std::size_t largest_saving(Bin bin) {
+    if (!may_choose(bin)) return 0;
+    const std::size_t most = size_of_bin(bin);
+    std::size_t size = most;
+    while (saved_by(size, most) * kLeastShare < touched(most)) size -= kMinAlign;
+    return size;
+  }
+  HZ_INLINE static bool may_save(Bin bin, std::size_t size);
 
   // What was asked for lately counts more than what was long ago.
   void forget_half(Bin bin) {
@@ -79,9 +93,6 @@ class SizeWatch {
     for (unsigned n = begin; n < end; ++n)
       slots_[n].store(slots_[n].load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
   }
-  static constexpr bool may_choose(Bin bin) {
-    return bin >= kFirstSpare && bin <= kLastFineBin && !is_spare(bin);
-  }
   static constexpr std::size_t size_below(Bin bin) {
     return size_of_bin(is_spare(bin - 1) ? bin - 2 : bin - 1);
   }
@@ -92,8 +103,21 @@ class SizeWatch {
     return align_up(slots * size, kPage) * 256 / slots;
   }
 
+  // For each slot of size `most` that would have one of `size`.
+  static constexpr std::size_t saved_by(std::size_t size, std::size_t most) {
+    return touched(size) < touched(most) ? touched(most) - touched(size) : 0;
+  }
+
   std::atomic<std::uint32_t> slots_[kNumbers] = {};  // by (size - 1) / kMinAlign
   std::atomic<std::uint32_t> spans_[kBins] = {}, most_spans_[kBins] = {};
 };
+
+inline constexpr auto kLargestSaving = [] {
+  std::array<std::uint16_t, kBins> sizes{};
+  for (Bin bin = 1; bin < kBins; ++bin)
+    sizes[bin] = static_cast<std::uint16_t>(SizeWatch::largest_saving(bin));
+  return sizes;
+}();
+HZ_INLINE bool SizeWatch::may_save(Bin bin, std::size_t size) { return size <= kLargestSaving[bin]; }
 
 }  // namespace hz

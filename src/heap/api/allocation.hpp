@@ -167,10 +167,11 @@ struct Allocation {
     return block;
   }
   // Tells the policy a size whose classes keep the alignment.
-  static void tell_policy(const Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
-    if (!Policy::watches()) return;
+  static void tell_policy(Thread& t, Bin bin, std::size_t size, std::size_t alignment) {
+    if (!Policy::notes_size(t.policy)) return;
     const std::size_t room = size + M::kMargin;
-    Policy::refilled(t.policy, align_up(room == 0 ? 1 : room, alignment), Front::count(t.front, bin) + 1);
+    const unsigned slots = Policy::watches() ? Front::count(t.front, bin) + 1 : 1;
+    Policy::refilled(t.policy, bin, align_up(room == 0 ? 1 : room, alignment), slots);
   }
 };
 

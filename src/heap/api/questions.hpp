@@ -47,8 +47,9 @@ struct Questions {
   }
 
   // Returns what would be usable in a block of that size and alignment, a power of two; 0: there is no such
-  // block.
+  // block. It stays usable in blocks to come.
   static std::size_t good_size(std::size_t alignment, std::size_t size) {
+    classes.settle();
     if (size > H::kMaxBytes - kGranule || alignment > H::kMaxBytes) return 0;
     if constexpr (M::kExactSizes) return size;
     if (HZ_UNLIKELY(Extensions::may_take(size))) return size;

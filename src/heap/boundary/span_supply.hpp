@@ -195,7 +195,7 @@ struct SpanSupply {
     Retain::span_used(t.retain, bytes);
     Observe::count(t.observe, Event::kSpanAcquired, 1);
     os::probe::span_acquired(run.at, bytes);
-    if (Policy::watches()) Policy::span_acquired(bin);
+    Policy::span_acquired(t.policy, bin);
     return taken;
   }
 };

@@ -58,7 +58,7 @@ constexpr const char* kStats[] = {"0", "1", "json"};
 constexpr const char* kOnInvalid[] = {"abort", "report"};
 constexpr const char* kDeepBind[] = {"clear", "keep"};
 constexpr const char* kHugePages[] = {"auto", "never", "always"};
-constexpr const char* kPolicies[] = {"frozen", "observe", "learn"};
+constexpr const char* kPolicies[] = {"frozen", "sizes", "observe", "learn"};
 
 template <class T, std::size_t kCount>
 bool choose(TextView value, const char* const (&words)[kCount], T& out) {
@@ -319,13 +319,13 @@ constexpr Options::Knob Options::kKnobs[27] = {
      set_word<&Options::name_mappings, kYesOrNo>, tell_word<&Options::name_mappings, kYesOrNo>},
     {"preset", "HZ_PRESET", "balanced, fast, small, remote, or a name on the line's page",
      "a set of values that the line offers", set_preset, tell_preset},
-    {"policy", "HZ_POLICY", "frozen, observe, learn",
-     "observe: notes which sizes the program asks for; learn: gives those that waste much a class",
+    {"policy", "HZ_POLICY", "frozen, sizes, observe, learn",
+     "sizes: gives sizes that waste much a class; observe: notes sizes and times; learn: acts on both",
      set_word<&Options::learning, kPolicies>, tell_word<&Options::learning, kPolicies>},
     {"size_profile", "HZ_PROFILE", "a path of up to 1000 bytes; %p in it is the process's number",
      "what an observing heap writes when the process exits, and what any other starts from",
      set_path<os::File::kProfile>, tell_path<os::File::kProfile>},
-    {"learn_classes", "HZ_LEARN_CLASSES", "0 to 5", "spare size classes that a learning heap may deal out",
+    {"learn_classes", "HZ_LEARN_CLASSES", "0 to 5", "spare size classes that the heap may deal out",
      set_cap<&Cap::classes, 0, kSpares>, tell_cap<&Cap::classes>, Setting::kLearning},
     {"learn_cache", "HZ_LEARN_CACHE", "1 to 4G",
      "bytes that the bins of a thread may hold in any case while a learning heap finds it calm",

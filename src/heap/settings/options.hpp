@@ -70,7 +70,7 @@ struct Options {
   MemoryLimit limit_soft;  // not given: the source's default
   MemoryLimit limit_hard;
   char preset[24] = {};  // of the line's
-  Learning learning = Learning::kFrozen;
+  Learning learning = Learning::kSizes;
   Cap cap;
   std::size_t heap_profile = 0;  // bytes between samples; 0: none is kept
   bool heap_profile_said = false, heap_profile_file_said = false;

@@ -79,7 +79,7 @@ struct Spanned {
   struct Policy {
     static std::size_t looks() { return 0; }
     static bool watches() { return false; }
-    static void span_acquired(hz::Bin) {}
+    static void span_acquired(Ignored&, hz::Bin) {}
     static void span_retired(hz::Bin) {}
   };
   struct Observe {
@@ -106,7 +106,7 @@ struct State<hz_test::explorer::Spanned<kWhole>> {
   using Ignored = hz_test::explorer::Ignored;
   struct Thread {
     typename Line::Front::PerThread front;
-    Ignored guard, retain, observe;
+    Ignored guard, policy, retain, observe;
     unsigned owner = 0;
     void took(Bin, unsigned) {}
   };
