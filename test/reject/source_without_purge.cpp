@@ -26,6 +26,7 @@ struct Box {
   static std::size_t dirty_bytes(const Global&);
   static std::size_t held_bytes(Global&);
   static bool has_room(Global&, std::size_t);
+  static bool owes_recall(const Global&);
   static bool took_recall(Global&);
   static std::size_t thread_share(const Global&);
   static std::size_t reached_bytes(Global&);

@@ -187,6 +187,9 @@ struct Arena {
     const os::Guarded hold(g.lock);
     return g.book.held() + more <= g.book.limits.soft;
   }
+  static bool owes_recall(const Global& g) {
+    return g.book.limits.owes_recall.load(std::memory_order_relaxed);
+  }
   static bool took_recall(Global& g) { return g.book.limits.took_recall(); }
   static std::size_t thread_share(const Global& g) {
     return g.book.limits.thread_share.load(std::memory_order_relaxed);

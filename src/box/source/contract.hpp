@@ -107,7 +107,8 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   { S::has_room(g, bytes) } -> std::same_as<bool>;    // with so much more it is within every limit
   // What a thread may cache in this container at most
   { S::thread_share(seen) } -> std::same_as<std::size_t>;
-  { S::took_recall(g) } -> std::same_as<bool>;  // past the soft limit: the caller takes back what it can
+  { S::owes_recall(seen) } -> std::same_as<bool>;        // past the soft limit: caches are to come back
+  { S::took_recall(g) } -> std::same_as<bool>;           // true to one caller, who takes back what it can
   { S::reached_bytes(g) } -> std::same_as<std::size_t>;  // of the arena, so far
   // From that number on, so many that are or were in use, at most; the tables reach there
   { S::rows_from(g, granules, granules) } -> std::same_as<Rows>;

@@ -127,15 +127,15 @@ struct Allocation {
     if (HZ_UNLIKELY(block == nullptr) && size < Source::bytes(S::global.source) &&
         Revocation<Line>::revoke_others())
       block = here();
-    if (HZ_UNLIKELY(Source::took_recall(S::global.source))) recall();
+    if (HZ_UNLIKELY(Source::owes_recall(S::global.source))) recall();
     Purger<Line>::start_if_worth();
     return HZ_LIKELY(block != nullptr) ? block : no_memory();
   }
 
-  // Returns memory past the soft limit: what other threads cache, and free pages in spans. A handler that
-  // forks holds a lock.
+  // Returns memory past the soft limit: what other threads cache, and free pages in spans. While this thread
+  // forks, it holds the locks that this needs; the next slow path after the fork does it.
   HZ_COLD static void recall() {
-    if (!S::tls().forking) Heap<Line>::trim(0);
+    if (!S::tls().forking && Source::took_recall(S::global.source)) Heap<Line>::trim(0);
   }
 
   template <class... Way>
