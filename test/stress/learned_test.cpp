@@ -140,10 +140,10 @@ TEST(Learned, EveryClassMayGrow) {
 
 // Sizes change from phase to phase, so that a class is dealt out in each; meanwhile others free what was
 // allocated before, some with its size, some by realloc, and processes fork.
-TEST(Learned, ThreadsAndForksWhileClassesChange) {
+TEST_P(Dealt, ThreadsAndForksWhileClassesChange) {
   // A fork does not release AddressSanitizer's own locks, and a purger that begins in the child would wait
   // for them, with a thread's memory.
-  InProcessWith({{"HZ_POLICY", "learn"}, {"HZ_BACKGROUND", kAddressSanitizer ? "0" : "1"}}, [] {
+  InProcessWith({{"HZ_POLICY", GetParam()}, {"HZ_BACKGROUND", kAddressSanitizer ? "0" : "1"}}, [] {
     constexpr unsigned kThreads = 4;
     Capture said;
     Exchange passed;
