@@ -117,13 +117,17 @@ struct HeapLock {
       return;
     }
     for (;;) {
+      // Inside until it has the lock: a signal handler that forks meanwhile may not take it for its own.
+      if (HZ_UNLIKELY(thread.fork == Fork::kUnhooked)) recover();
       const bool streams = os::lock_streams();
-      thread.fork = Fork::kUnderWay;
-      if (lock.had_within(os::kStreamsPatience)) {
-        if (at_work == 0) return void(has_streams = streams);
-        lock.unlock();
-      }
-      thread.fork = Fork::kNone;
+      thread.inside = true;
+      seen_by_handlers();
+      const bool locked = lock.had_within(os::kStreamsPatience), all = locked && at_work == 0;
+      if (locked && !all) lock.unlock();
+      if (HZ_LIKELY(all)) thread.fork = Fork::kUnderWay, has_streams = streams;
+      seen_by_handlers();
+      thread.inside = false;
+      if (HZ_LIKELY(all)) return;
       if (streams) os::unlock_streams();
       os::let_others_wake();
     }
@@ -155,6 +159,7 @@ struct HeapLock {
     if (HZ_LIKELY(mine().fork != Fork::kUnderWay) && HZ_UNLIKELY(!lock.try_lock())) Hold::wait();
     if (HZ_LIKELY(at_work != 0)) --at_work;
   }
+  static void seen_by_handlers() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   // Such a fork ends before those around it.
   static bool was_unhooked() {
     Thread& thread = mine();
@@ -167,8 +172,10 @@ struct HeapLock {
     // Before the C library is called: a library that wraps its function may allocate, and that needs the
     // lock.
     mine().inside = true;
+    seen_by_handlers();
     mine().fork = Fork::kNone;
     lock.unlock();
+    seen_by_handlers();
     mine().inside = false;
     if (streams) end_of_streams();
   }

@@ -30,6 +30,9 @@ struct Forks {
       os::set_fork_hooks(&on_fork, &after_fork, &in_child);
   }
 
+  // Returns true in a signal handler that interrupted this thread where it may have a lock.
+  static bool is_inside() { return is_inside(S::tls()); }
+
  private:
   // Acquire: pairs with Start::build(), which others may be at.
   HZ_INLINE static std::atomic<std::uint32_t>& process_word() {
@@ -43,7 +46,8 @@ struct Forks {
   // Other fork handlers run between ours and may allocate: this thread passes through the locks that it
   // holds. A signal handler that forks may have interrupted it anywhere: a thread that is inside, has a lock
   // or forks may hold any of them, and no other thread could release that. Then the child is as if no hook
-  // were called for it.
+  // were called for it. While a fork waits for locks, or releases them, its thread is inside: it has some of
+  // them.
   static void on_fork() {
     typename S::Local& mine = S::tls();
     if (HZ_UNLIKELY(is_inside(mine) || mine.forking)) {
@@ -52,14 +56,20 @@ struct Forks {
       return;
     }
     for (;;) {
+      notice_process();  // in a child, a lost thread may hold any of the locks
       const bool streams = os::lock_streams();
-      mine.forking = true;
-      if (HZ_LIKELY(holds_all(mine))) return void(has_streams = streams);
-      mine.forking = false;
+      ++mine.inside;
+      seen_by_handlers();
+      const bool all = holds_all(mine);
+      if (HZ_LIKELY(all)) mine.forking = true, has_streams = streams;
+      seen_by_handlers();
+      --mine.inside;
+      if (HZ_LIKELY(all)) return;
       if (streams) os::unlock_streams();
       os::let_others_wake();
     }
   }
+  static void seen_by_handlers() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static bool is_inside(const typename S::Local& mine) {
     return mine.inside != 0 || os::Guarded::is_any_held() ||
            (mine.biased != nullptr && mine.biased->is_in(&mine));
@@ -94,12 +104,18 @@ struct Forks {
     if (streams) os::unlock_streams();
   }
   static void release_all() {
+    typename S::Local& mine = S::tls();
+    ++mine.inside;
+    seen_by_handlers();
+    mine.forking = false;
+    seen_by_handlers();
     S::purger_state.lock.unlock();
     S::shared.lock.unlock();
     for (Thread* t = S::global.threads; t != nullptr; t = t->next) t->lock.unlock();
     S::global.threads_lock.unlock();
     S::shelves.heaps.unlock_all();
-    S::tls().forking = false;
+    seen_by_handlers();
+    --mine.inside;
   }
   // Whether on_fork() did nothing for the fork that ends here: such a one ends before those around it.
   static bool was_unhooked() {
