@@ -25,8 +25,9 @@ struct Library {
     Extensions::at_load(S::tls().walking);
     if (prints_stats() || writes_profile() || Extensions::records()) os::before_termination(&when_terminated);
   }
+  // A signal handler that calls exit may have interrupted this thread with a lock.
   static void at_exit() {
-    if (os::is_process_ending()) return when_terminated();
+    if (os::is_process_ending() || Forks<Line>::is_inside()) return when_terminated();
     if (prints_stats()) Stats<Line>::print_last();
     write_profile();
     write_heap_profile(nullptr);
