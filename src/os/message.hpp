@@ -28,9 +28,11 @@ class Words {
     while (*s != 0 && *s != ' ') self().put(*s++);
     return self();
   }
-  // As one word of plain letters, for a line that others take apart.
+  // As one word of plain letters, for a line that others take apart. A file's name has at most 255 letters,
+  // but a program may be started with any name.
   Self& name(const char* s) {
-    for (; *s != 0; ++s) self().put(*s > ' ' && *s <= '~' && *s != '"' && *s != '\\' ? *s : '_');
+    for (const char* const end = s + 255; *s != 0 && s != end; ++s)
+      self().put(*s > ' ' && *s <= '~' && *s != '"' && *s != '\\' ? *s : '_');
     return self();
   }
   Self& decimal(std::uint64_t n) { return number(n, 10); }

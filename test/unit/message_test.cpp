@@ -38,6 +38,13 @@ TEST(Message, NothingSaidNothingSent) {
   EXPECT_EQ("", Sent(message.text("")));
 }
 
+TEST(Message, NameLeavesRoomForTheRestOfALine) {
+  hz::os::LongMessage message;
+  const std::string name(1000, 'n');
+  message.name(name.c_str()).text("}\n");
+  EXPECT_EQ(name.substr(0, 255) + "}\n", Sent(message));
+}
+
 template <class Message>
 void ExpectCutOff(std::size_t least) {
   Message message;
