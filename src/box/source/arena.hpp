@@ -117,7 +117,7 @@ struct Arena {
     g.book.runs.drop(next);
     return dropped;
   }
-  static bool resize(Global& g, std::uintptr_t start, std::size_t granules) {
+  static bool resize(Global& g, std::uintptr_t start, std::size_t granules, bool purged = false) {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.book.runs.rows[row].length;
@@ -126,7 +126,7 @@ struct Arena {
     const bool into_spare =
         g.book.runs.spare_at(g.book.behind(row)) >= granules - length && granules > length;
     if (!into_spare) g.book.drop_spare(g.book.behind(row));
-    if (granules < length) return shrink(g, row, granules);
+    if (granules < length) return shrink(g, row, granules, purged);
     // Its pages would lie in two mappings, but where those of its spare run do so already.
     if (g.book.runs.rows[row].boundary && !into_spare) return false;
     Demand demand = {.force = true};
@@ -385,14 +385,15 @@ struct Arena {
     return purge.dirty << kGranuleShift;
   }
 
-  // What is left of a moved run has to become the arena's own mapping again.
-  static bool shrink(Global& g, std::uint32_t row, std::size_t granules) {
+  // What is left of a moved run has to become the arena's own mapping again. `purged`: what it loses is
+  // clean.
+  static bool shrink(Global& g, std::uint32_t row, std::size_t granules, bool purged) {
     const std::size_t left = g.book.runs.rows[row].length - granules;
     const auto tail = row + static_cast<std::uint32_t>(granules);
     const bool moved = g.book.runs.rows[row].boundary;
     if (moved && !os::remap_fresh(pointer(g.plan.at(tail)), left << kGranuleShift)) return false;
     g.book.runs.mark_used(row, granules);
-    return g.book.give(tail, left, moved), true;
+    return g.book.give(tail, left, moved || purged), true;
   }
 };
 

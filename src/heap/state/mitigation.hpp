@@ -169,9 +169,9 @@ struct Bare {
   // A run in pieces is mapped anew by the source, which may refuse: then the block keeps its bytes.
   static bool resize_run(void* block, std::size_t size) {
     const std::size_t before = run_bytes(block), bytes = align_up(size == 0 ? 1 : size, kGranule);
-    if (bytes < before && !Source::in_pieces(S::global.source, address(block)))
-      os::purge(pointer(address(block) + bytes), before - bytes);
-    return Source::resize(S::global.source, address(block), bytes >> kGranuleShift);
+    const bool purged = bytes < before && !Source::in_pieces(S::global.source, address(block)) &&
+                        os::purge(pointer(address(block) + bytes), before - bytes);
+    return Source::resize(S::global.source, address(block), bytes >> kGranuleShift, purged);
   }
   static std::size_t room_behind(std::size_t bytes) { return bytes / 2; }
   static constexpr bool open_runs(const void*, std::size_t, void* /*to*/, std::size_t /*kept*/) {
