@@ -2,8 +2,8 @@
 //
 // Run-time knobs: one table, read once when the heap opens, from HZ_OPTIONS="key:value,..." and then from
 // HZ_<KEY>, which wins. What is not understood is named in one warning line, and the default stays; so is
-// every other variable that begins with HZ_, but for those of the launcher, the lab and the tests. Some can
-// be set later, too (control.hpp): of these the heap says what they are now.
+// a variable that resembles one of them, as a mistyped one does. Some can be set later, too (control.hpp): of
+// these the heap says what they are now.
 #pragma once
 
 #include <cstddef>
