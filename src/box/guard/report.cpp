@@ -35,6 +35,28 @@ bool is_kept(std::uintptr_t at) {
   return found;
 }
 
+// A program that deletes objects by a type of another size does so at each of them, and would fill its log.
+constexpr unsigned kMostSurvived = 16;
+constinit std::atomic<unsigned> survived{0};
+
+// Counts a size mismatch that the program survives; returns its number, or 0 if it is not to be reported.
+unsigned next_survived() {
+  unsigned before = survived.load(std::memory_order_relaxed);
+  while (before < kMostSurvived) {
+    if (survived.compare_exchange_weak(before, before + 1, std::memory_order_relaxed)) return before + 1;
+  }
+  return 0;
+}
+
+// A separate function, for the stack as below.
+HZ_COLD void send_last_survived() {
+  os::Message message;
+  message.text("hz: warning: E05 size-mismatch: ")
+      .decimal(kMostSurvived)
+      .text(" reported; later ones of this process are not\n");
+  message.send();
+}
+
 // A separate function: a message takes 700 bytes of the stack.
 HZ_COLD void send_line(Fault fault, const void* at, Bin bin, const char* line, bool fatal) {
   os::Message message;
@@ -76,13 +98,19 @@ HZ_COLD void FaultReport::send(Fault fault, const void* at, Bin bin, const char*
                                bool strict) {
   if (fault == Fault::kSizeMismatch && is_kept(address(at))) return;
   const bool fatal = is_fatal(strict ? Fault::kForeign : fault);
+  const bool survives = !fatal && on_invalid.load(std::memory_order_relaxed) == OnInvalid::kAbort;
+  const unsigned number = survives ? next_survived() : 1;
+  if (number == 0) {
+    os::probe::fault(static_cast<unsigned>(fault), address(at));
+    return;
+  }
   {
     os::Report report(seen != Seen::kWithLock);
     tell(fault, at, bin, line, 0, fatal);
     // For the calls files are read, and a process is made. A program that survives an E05 by default may run
     // under a filter that kills it for that.
-    const bool is_safe = fatal || on_invalid.load(std::memory_order_relaxed) == OnInvalid::kReport;
-    if (is_safe) report.tell_calls(seen == Seen::kNow ? "called from" : "noticed in");
+    if (!survives) report.tell_calls(seen == Seen::kNow ? "called from" : "noticed in");
+    if (survives && number == kMostSurvived) send_last_survived();
   }
   if (fatal) os::abort_process();
 }

@@ -29,6 +29,8 @@ struct FaultReport {
   // A report has gone out that the program does not survive, unless its handler of SIGABRT leaves by a jump.
   static bool is_ending() { return ending.load(std::memory_order_relaxed); }
 
+  // Writes the report, and ends the program if the fault is fatal. Of size mismatches that a program survives
+  // by default only the first 16 are written, and a line behind the last says so.
   // `strict`: what is never fatal elsewhere is as fatal as the rest.
   static void send(Fault fault, const void* at, Bin bin, const char* line, Seen seen, bool strict = false);
   // The same; if it is `fatal` the caller ends the program. `code`: the place of the code that touched that
