@@ -56,6 +56,9 @@ set_source_files_properties("${HZ_SOURCE_DIR}/export/new_handler.cpp" PROPERTIES
 set_source_files_properties("${HZ_SOURCE_DIR}/export/dlopen.cpp" "${HZ_SOURCE_DIR}/export/dlsym.cpp"
   PROPERTIES COMPILE_OPTIONS -foptimize-sibling-calls)
 
+# It calls realloc by its name: see the file.
+set_source_files_properties("${HZ_SOURCE_DIR}/export/reallocarray.cpp" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 # What a system has to itself in src/os/ begins with its name, and so does what others have.
 if(WIN32)
   set(HZ_OTHER_SYSTEMS "(darwin|linux|posix)")

@@ -21,9 +21,10 @@ HZ_COLD inline void* invalid() {
   errno = EINVAL;
   return nullptr;
 }
-inline void* reallocarray(void* block, std::size_t count, std::size_t size) {
+inline void* reallocarray(void* block, std::size_t count, std::size_t size,
+                          void* (*resize)(void*, std::size_t) = &ThisHeap::realloc) {
   std::size_t bytes = 0;
-  return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : ThisHeap::realloc(block, bytes);
+  return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : resize(block, bytes);
 }
 
 inline void* aligned(std::size_t alignment, std::size_t size) {

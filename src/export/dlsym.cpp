@@ -19,6 +19,7 @@ extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
+__attribute__((visibility("hidden"))) void* hz_own_realloc(void*, size_t);
 void __libc_free(void*);
 void* __libc_memalign(size_t, size_t);
 void* __libc_valloc(size_t);
@@ -46,7 +47,7 @@ struct Function {
 // the real one so, and would call itself.
 constexpr Function kFunctions[] = {{"malloc", ours<&malloc>},
                                    {"calloc", ours<&calloc>},
-                                   {"realloc", ours<&realloc>},
+                                   {"realloc", ours<&hz_own_realloc>},
                                    {"free", ours<&free>},
                                    {"reallocarray", ours<&reallocarray>},
                                    {"posix_memalign", ours<&posix_memalign>},

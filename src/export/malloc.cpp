@@ -14,9 +14,9 @@ HZ_EXPORT void* malloc(size_t size) { return ThisHeap::malloc(size); }
 HZ_EXPORT void free(void* ptr) { ThisHeap::free(ptr); }
 HZ_EXPORT void* calloc(size_t count, size_t size) { return ThisHeap::calloc(count, size); }
 HZ_EXPORT void* realloc(void* ptr, size_t size) { return ThisHeap::realloc(ptr, size); }
-HZ_EXPORT void* reallocarray(void* ptr, size_t count, size_t size) {
-  return hz::c_rules::reallocarray(ptr, count, size);
-}
+// For dlsym.cpp: the program may have a realloc, and the name then means that one.
+extern "C" __attribute__((alias("realloc"), visibility("hidden"), alloc_size(2))) void* hz_own_realloc(
+    void*, size_t) noexcept;
 
 HZ_EXPORT void* reallocf(void* ptr, size_t size) {
   void* moved = ThisHeap::realloc(ptr, size);
