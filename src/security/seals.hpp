@@ -115,7 +115,7 @@ struct Seals {
   static std::size_t noted_in_run(const void* block, Bin, std::size_t) {
     return align_up(Guard::run_bytes(block), os::page_bytes());
   }
-  static bool resize_run(void* block, std::size_t size) {
+  static bool resize_run(void* block, std::size_t size, bool /*reuses*/) {
     if (size > Guard::run_bytes(block)) return Fence::grow(address(block), size);
     return Fence::shrink(address(block), size), true;
   }

@@ -20,7 +20,7 @@ struct Box {
   static void release(Global&, std::uintptr_t, bool);
   static void part(Global&, std::uintptr_t, std::size_t);
   static void without_pages(Global&, std::ptrdiff_t);
-  static bool resize(Global&, std::uintptr_t, std::size_t);
+  static bool resize(Global&, std::uintptr_t, std::size_t, RunResize = RunResize::kUsual);
   static std::size_t granules(Global&, std::uintptr_t);
   static std::uintptr_t start(Global&, std::uintptr_t);
   static std::size_t dirty_bytes(const Global&);

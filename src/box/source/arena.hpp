@@ -117,7 +117,8 @@ struct Arena {
     g.book.runs.drop(next);
     return dropped;
   }
-  static bool resize(Global& g, std::uintptr_t start, std::size_t granules, bool purged = false) {
+  static bool resize(Global& g, std::uintptr_t start, std::size_t granules,
+                     RunResize how = RunResize::kUsual) {
     const os::Guarded hold(g.lock);
     const std::uint32_t row = row_of(g, start);
     const std::size_t length = g.book.runs.rows[row].length;
@@ -126,9 +127,12 @@ struct Arena {
     const bool into_spare =
         g.book.runs.spare_at(g.book.behind(row)) >= granules - length && granules > length;
     if (!into_spare) g.book.drop_spare(g.book.behind(row));
-    if (granules < length) return shrink(g, row, granules, purged);
+    if (granules < length) return shrink(g, row, granules, how == RunResize::kPurged);
     // Its pages would lie in two mappings, but where those of its spare run do so already.
     if (g.book.runs.rows[row].boundary && !into_spare) return false;
+    if (how == RunResize::kReuses && granules > length && g.book.runs.has_dirty(granules) &&
+        is_fresh(g, row + static_cast<std::uint32_t>(length), granules - length))
+      return false;
     Demand demand = {.force = true};
     for (;;) {
       const Room room = extend(g, row + static_cast<std::uint32_t>(length), granules - length, demand);
@@ -326,6 +330,12 @@ struct Arena {
   }
   static std::uint32_t row_of(const AddressPlan::Spot& spot) { return static_cast<std::uint32_t>(spot.row); }
 
+  // Returns true if a run in use that gets `more` rows behind it gets pages without memory alone.
+  static bool is_fresh(const Global& g, std::uint32_t next, std::size_t more) {
+    if (g.plan.behind(next, more).row != 0 || g.book.runs.spare_at(next) >= more) return true;
+    const RunTable::Row& row = g.book.runs.rows[next];
+    return row.state == RunTable::State::kFree && row.dirty == 0;
+  }
   // The rows behind a run in use, for the run; kNone where caches have to be returned first, too: then it
   // moves.
   static Room extend(Global& g, std::uint32_t next, std::size_t more, const Demand& demand) {

@@ -57,11 +57,15 @@ struct TableShape {
   bool counts = false;  // as held, where granules are
 };
 
+// How a run is resized. kPurged: what it loses has no memory any more. kReuses: it does not grow into pages
+// without memory while a dirty run elsewhere holds all of it.
+enum class RunResize : std::uint8_t { kUsual, kPurged, kReuses };
+
 template <class S>
 concept SourceContract = requires(typename S::Global& g, const typename S::Global& seen, std::uintptr_t at,
                                   std::size_t bytes, std::size_t granules, std::size_t alignment, bool fresh,
                                   Demand demand, MemoryLimit soft, MemoryLimit hard, const TableShape* shapes,
-                                  unsigned table, unsigned milliseconds, unsigned holder,
+                                  unsigned table, unsigned milliseconds, unsigned holder, RunResize how,
                                   std::ptrdiff_t difference, void (*told)(std::size_t)) {
   { S::kMostTables } -> std::convertible_to<unsigned>;
   // So many tables, which stand side by side but for the first
@@ -87,6 +91,7 @@ concept SourceContract = requires(typename S::Global& g, const typename S::Globa
   // are released
   { S::without_pages(g, difference) } -> std::same_as<void>;
   { S::resize(g, at, granules) } -> std::same_as<bool>;  // in place or not at all; refused past a limit
+  { S::resize(g, at, granules, how) } -> std::same_as<bool>;
   // The run at `at` gets a holder, a number that is not 0, and stands beside another one of that holder, or
   // alone (0); the same, beside one that may have none; it has none any more, as after its release.
   { S::hold(g, at, holder, at) } -> std::same_as<void>;

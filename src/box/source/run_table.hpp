@@ -251,6 +251,11 @@ struct RunTable {
     rows[row].head = rows[row].dirty = 0;
   }
 
+  // Returns true if a dirty run holds so many rows. Among those of more than kExact rows it may miss one.
+  bool has_dirty(std::size_t length) const {
+    return dirty_runs.from(list_of(length) + (length > kExact ? 1 : 0)) != kLists;
+  }
+
   // The dirty run that was freed longest ago, of the longest ones, behind `skipped` others; 0 if there is
   // none.
   std::uint32_t oldest_dirty(unsigned skipped = 0) const {

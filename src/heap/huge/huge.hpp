@@ -113,18 +113,21 @@ struct Huge {
   // changed. Blocks that move keep their contents up to the smaller size.
   static void* resize(Thread& t, void* block, std::size_t size) {
     if (size > kMaxBytes - kGranule) return nullptr;
-    if (resize_in_place(t, block, size)) return block;
+    const bool reuses = better_moves(t, block, size);
+    if (resize_in_place(t, block, size, reuses)) return block;
     const std::size_t old_bytes = run_bytes(block);
     void* to = moved(t, block, old_bytes, size);
+    if (to == nullptr && reuses && resize_in_place(t, block, size)) return block;
     if (to != nullptr || bytes_for(size) >= old_bytes) return to;
     FaultReport::keep(block);
     return block;  // larger than it has to be
   }
-  // False if there is no room behind it, or its rest cannot go.
-  static bool resize_in_place(Thread& t, void* block, std::size_t size) {
+  // False if there is no room behind it, or its rest cannot go. `reuses`: also if it would take new memory
+  // while free memory elsewhere holds all of it.
+  static bool resize_in_place(Thread& t, void* block, std::size_t size, bool reuses = false) {
     if (size > kMaxBytes - kGranule) return false;
     const std::size_t old_bytes = run_bytes(block);
-    if (!M::resize_run(block, size)) return false;
+    if (!M::resize_run(block, size, reuses)) return false;
     const std::size_t bytes = bytes_for(size);
     end_sample(t, block, old_bytes);
     if (bytes > old_bytes) {
@@ -143,6 +146,14 @@ struct Huge {
   }
 
  private:
+  // Returns true if a block that grows is to move into free memory, for too much of that has pages. A block
+  // at the arena's end could always grow there, and so could the next one at its end: what is free below
+  // would never be used.
+  static bool better_moves(Thread& t, const void* block, std::size_t size) {
+    if constexpr (M::kGrowsAsRun == SIZE_MAX) return false;
+    const std::size_t before = run_bytes(block), bytes = bytes_for(size);
+    return bytes > before && SpanReturn<Line>::too_dirty(t, bytes - before);
+  }
   // Purges the pages of a run that was used before behind those of its block, which may never touch them.
   static void purge_tail(Thread& t, std::uintptr_t at, std::size_t size) {
     const std::size_t used = align_up(size == 0 ? 1 : size, os::page_bytes());

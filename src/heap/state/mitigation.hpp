@@ -73,9 +73,10 @@ concept MitigationContract = requires(void* slot, const void* block, Bin bin, st
   { M::run_bytes(block) } -> std::same_as<std::size_t>;                  // whole granules
   { M::usable_in_run(block, bin) } -> std::same_as<std::size_t>;         // `bin`: its class if it is a sample
   { M::noted_in_run(block, bin, bytes) } -> std::same_as<std::size_t>;   // the same without reading it
-  { M::resize_run(slot, bytes) } -> std::same_as<bool>;                  // where it lies; false: it cannot
-  { M::room_behind(bytes) } -> std::same_as<std::size_t>;                // for a run that grows often
-  { M::open_runs(block, bytes, slot, bytes) } -> std::same_as<bool>;     // whole granules, to be moved
+  // Where it lies; false: it cannot, or reusing free memory is asked for and possible elsewhere
+  { M::resize_run(slot, bytes, true) } -> std::same_as<bool>;
+  { M::room_behind(bytes) } -> std::same_as<std::size_t>;             // for a run that grows often
+  { M::open_runs(block, bytes, slot, bytes) } -> std::same_as<bool>;  // whole granules, to be moved
   { M::bequeath_run(block, slot) } -> std::same_as<bool>;  // moved to there; false: the heap releases it
   { M::open_granule(slot) } -> std::same_as<bool>;
   { M::kMostSamples } -> std::convertible_to<std::size_t>;  // runs of samples at a time
@@ -167,11 +168,12 @@ struct Bare {
     return bin != kHugeBin ? bin_size(bin) : bytes;
   }
   // A run in pieces is mapped anew by the source, which may refuse: then the block keeps its bytes.
-  static bool resize_run(void* block, std::size_t size) {
+  static bool resize_run(void* block, std::size_t size, bool reuses) {
     const std::size_t before = run_bytes(block), bytes = align_up(size == 0 ? 1 : size, kGranule);
     const bool purged = bytes < before && !Source::in_pieces(S::global.source, address(block)) &&
                         os::purge(pointer(address(block) + bytes), before - bytes);
-    return Source::resize(S::global.source, address(block), bytes >> kGranuleShift, purged);
+    const RunResize how = purged ? RunResize::kPurged : reuses ? RunResize::kReuses : RunResize::kUsual;
+    return Source::resize(S::global.source, address(block), bytes >> kGranuleShift, how);
   }
   static std::size_t room_behind(std::size_t bytes) { return bytes / 2; }
   static constexpr bool open_runs(const void*, std::size_t, void* /*to*/, std::size_t /*kept*/) {
