@@ -16,7 +16,7 @@ struct Box {
   static Carved carved(const Taken&, Bin);
   static Given give(Global&, Bin, void**, unsigned);
   static std::uintptr_t next_emptied(const Global&, std::uintptr_t);
-  static std::size_t absent_bytes(const Global&, std::uintptr_t);
+  static std::size_t absent_bytes(const Global&, std::uintptr_t, Bin);
   static unsigned sift(Global&, Bin, void**, unsigned);
   static bool prefer_fuller(Global&, Bin, std::uintptr_t, unsigned, bool);
   static FreePages claim_pages(Global&, std::size_t, bool);

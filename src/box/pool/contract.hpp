@@ -116,7 +116,7 @@ concept PoolContract = requires(typename P::Global& g, const typename P::Global&
   { P::sift(g, bin, slots, want) } -> std::same_as<unsigned>;
   // After one in `Given`; 0: that was the last
   { P::next_emptied(seen, span) } -> std::same_as<std::uintptr_t>;
-  { P::absent_bytes(seen, span) } -> std::same_as<std::size_t>;  // of such a one; they have no memory
+  { P::absent_bytes(seen, span, bin) } -> std::same_as<std::size_t>;  // of such a one, without memory
   // Whether a fuller span than this one has free slots of the class: the next take() is from there. Last
   // argument: as that of take().
   { P::prefer_fuller(g, bin, span, owner, zeroed) } -> std::same_as<bool>;

@@ -119,10 +119,12 @@ struct BasicSpanPool {
     return g.table.at(g.table.spans[g.table.row_of(span)].next);
   }
 
-  // Returns the bytes of an empty span that have no memory. Requires: the caller has the span from give() or
-  // settle_pages(), and has not released it: the next owner of its run clears the descriptor.
-  static std::size_t absent_bytes(const Global& g, std::uintptr_t span) {
-    return static_cast<std::size_t>(__builtin_popcount(g.table.spans[g.table.row_of(span)].absent)) * kPage;
+  // Returns the bytes of an empty span of class `bin` that have no memory, but for its tail. Requires: the
+  // caller has the span from give() or settle_pages(), and has not released it: the next owner of its run
+  // clears the descriptor.
+  static std::size_t absent_bytes(const Global& g, std::uintptr_t span, Bin bin) {
+    const unsigned absent = g.table.spans[g.table.row_of(span)].absent & ~Span::tail_pages(bin);
+    return static_cast<std::size_t>(__builtin_popcount(absent)) * kPage;
   }
 
   // Moves those of the caller's `count` slots of one class that can be out of their spans, each once, to the

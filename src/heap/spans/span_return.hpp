@@ -134,9 +134,10 @@ struct SpanReturn {
     if (Policy::watches()) Policy::span_retired(bin);
   }
 
-  // A span that the pool let go: what of it has no memory is not purged again.
+  // A span that the pool let go: what of it has no memory is not purged again. The tail does not count: a run
+  // may be a span many times before it is purged, and that would be taken off each time.
   static void emptied(Thread& t, Bin bin, std::uintptr_t span) {
-    Retain::purged_before(S::global.retain, Pool::absent_bytes(S::shelves.pool, span));
+    Retain::purged_before(S::global.retain, Pool::absent_bytes(S::shelves.pool, span, bin));
     retire(t, bin, span);
   }
 
