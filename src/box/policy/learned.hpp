@@ -53,7 +53,7 @@ struct Learned : Rules {
     caps.looks.set(bounds.looks);
     caps.busy.set(bounds.busy);
     caps.purger.set(bounds.purger);
-    mode.set(learning);
+    word.set(static_cast<std::uint8_t>(learning));
   }
   static Cap cap() {
     return {.classes = caps.classes.get(),
@@ -73,7 +73,7 @@ struct Learned : Rules {
     caps.busy.set(to.busy);
     tempo.set_busy(to.busy);
   }
-  HZ_INLINE static bool watches() { return HZ_UNLIKELY(mode.get() >= Learning::kObserve); }
+  HZ_INLINE static bool watches() { return HZ_UNLIKELY(mode() >= Learning::kObserve); }
 
   // Sizes are recorded in timed crossings and for new spans alone: all threads share the words.
   HZ_INLINE static bool notes_size(const PerThread& t) { return HZ_UNLIKELY(t.stands_for != 0); }
@@ -84,7 +84,7 @@ struct Learned : Rules {
   }
   // `sizes` counts spans that were made for a size that wastes much, and does not subtract those that end.
   HZ_INLINE static void span_acquired(PerThread& t, Bin bin) {
-    const Learning now = mode.get();
+    const Learning now = mode();
     if (HZ_LIKELY(now == Learning::kSizes))
       ++t.stands_for;
     else if (now != Learning::kFrozen)
@@ -168,10 +168,11 @@ struct Learned : Rules {
   static_assert(Rating::kPlayers == Tempo::kPresetCount);
   static constexpr std::size_t kTightFloor = kMiB;  // free bytes that may stay in a tight process
 
-  static bool learns() { return mode.get() == Learning::kLearn; }
+  HZ_INLINE static Learning mode() { return static_cast<Learning>(word.get()); }
+  static bool learns() { return mode() == Learning::kLearn; }
 
   static void grown(Bin bin, unsigned spans) {
-    if (!watch.acquired(bin, spans) || mode.get() == Learning::kObserve) return;
+    if (!watch.acquired(bin, spans) || mode() == Learning::kObserve) return;
     const SizeWatch::Choice choice = watch.choose(bin, watch.spans(bin));
     if (choice.size == 0 || classes.dealt() >= caps.classes.get() || !classes.deal(choice.size))
       watch.forget_half(bin);
@@ -193,8 +194,8 @@ struct Learned : Rules {
     return caps.cache.get() << (Tempo::kMostHalvings - t.tempo.halvings);
   }
 
-  static inline constinit OnceWord<Learning> mode{Learning::kFrozen};
-  static inline constinit OnceWord<bool> small{false};  // by the user or a profile
+  static inline constinit OnceWord<std::uint8_t> word{0};  // a Learning
+  static inline constinit OnceWord<bool> small{false};     // by the user or a profile
   // Cap, of which each can be set later.
   struct Caps {
     OnceWord<unsigned> classes, retain, looks, busy, purger;
