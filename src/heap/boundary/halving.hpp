@@ -29,8 +29,7 @@ struct Halving {
   static bool give_up_if_halved(Thread& t) {
     if (HZ_LIKELY(has_help())) return false;
     const std::size_t live = noted(t);
-    // What is nothing cannot halve: each free would return the cache, of a thread that frees for others.
-    const bool has_halved = t.level != 0 && live <= t.level / 2;
+    const bool has_halved = live <= t.level / 2;
     if (!has_halved && !t.shrinks) return false;
     t.shrinks =
         Retain::idle_bytes(S::global.retain) > Retain::little(S::global.retain) || Spans::has_slack(t);
