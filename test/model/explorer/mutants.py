@@ -279,8 +279,8 @@ mutant("fork-list-last", FORK, "fork.parent", (LIST, ""), (ALL_LOCKS, ALL_LOCKS 
 mutant("fork-shared-first", FORK, "fork.parent", (LIST, "    S::shared.lock.lock();\n    S::global.threads_lock.lock();\n"),
        ("had(S::shared.lock)) {", "true) {"))
 mutant("fork-purger-stays", FORK, "fork.parent", ("    S::purger_state.lock.unlock();\n", ""))
-mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n    S::tls()", "    S::tls()"))
-mutant("fork-handlers-wait", FORK, "fork.parent", ("      mine.forking = true;\n", ""))
+mutant("fork-heaps-stay", FORK, "fork.child", ("    S::shelves.heaps.unlock_all();\n    seen_by", "    seen_by"))
+mutant("fork-handlers-wait", FORK, "fork.parent", ("mine.forking = true, has_streams", "has_streams"))
 mutant("fork-streams-last", FORK, "fork.streams", ("      const bool streams = os::lock_streams();\n", "      const bool streams = false;\n"))
 mutant("fork-streams-stay", FORK, "fork.streams", ("    release_all();\n    if (streams) os::unlock_streams();\n", "    release_all();\n"))
 mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
@@ -363,7 +363,7 @@ mutant("region-goes-in-use", REGIONS, "regions.purge",
 mutant("region-work-not-told", REGIONS, "regions.full",
        ("    ++leaving;\n" + PURGES, PURGES.replace("    has_left();\n", "")))
 mutant("region-nobody-waits", SPANS, "regions.full", ("    HeapLock::give_way();\n    return true;", "    return false;"))
-mutant("region-fork-amid-work", HEAP_LOCK, "regions.fork", ("        if (at_work == 0) return", "        return"))
+mutant("region-fork-amid-work", HEAP_LOCK, "regions.fork", ("all = locked && at_work == 0;", "all = locked;"))
 mutant("region-streams-last", HEAP_LOCK, "regions.streams",
        ("      const bool streams = os::lock_streams();\n", "      const bool streams = false;\n"))
 mutant("region-streams-stay", HEAP_LOCK, "regions.streams", ("    if (streams) end_of_streams();\n", ""))
