@@ -457,8 +457,8 @@ WRONG = (
         Wrong(
             "huge",
             HUGE,
-            "size > kMaxBytes - kGranule) return nullptr;\n    const",
-            "size > 2 * kMaxBytes) return nullptr;\n    const",
+            "size > kMaxBytes - kGranule) return nullptr;\n    const std::size_t granules",
+            "size > 2 * kMaxBytes) return nullptr;\n    const std::size_t granules",
         ),
         Wrong(
             "aligned", RULES, "if (!is_power_of_two(alignment)) return invalid();\n  return ThisHeap", "return ThisHeap"
