@@ -10,6 +10,7 @@
 
 #include "returns/tasks.hpp"
 #include "stress/blocks.hpp"
+#include "stress/limited.hpp"
 #include "stress/threads.hpp"
 #include "support/gnu_malloc.hpp"
 
@@ -204,6 +205,45 @@ TEST(ForkHandlers, MayAllocate) {
   EXPECT_EQ(0, status);
   EXPECT_EQ(4, handled);
 }
+
+#ifdef HZ_TEST_DIRECT
+// Registered before the heap's hooks, so that it runs while the heap's are at work.
+std::size_t grown_by_handler = 0;
+void* from_handler = nullptr;
+void GrowInHandler() {
+  if (grown_by_handler != 0) from_handler = api::Malloc(grown_by_handler);
+}
+__attribute__((constructor(101))) void RegisterEarly() { pthread_atfork(&GrowInHandler, nullptr, nullptr); }
+
+// A fork handler cannot take caches back itself, but what it owes is not forgotten.
+TEST(ForkHandlers, PassTheSoftLimitAndLeaveTheRecallToLaterCalls) {
+  if (PurgesPromptly()) GTEST_SKIP() << "nothing much is cached";
+  if (kThreadSanitizer) GTEST_SKIP() << "there is no barrier that takes a cache back";
+  InProcessWith({{"HZ_LIMIT_SOFT", "24M"}, {"HZ_RETAIN", "1000"}, {"HZ_THREAD_CACHE", "64M"}}, [] {
+    std::atomic<bool> caches{false}, stop{false};
+    const Thread idle([&] {
+      std::vector<void*> blocks(5000, nullptr);
+      for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = api::Malloc(64 + i % 60 * 64);
+      for (void* block : blocks) api::Free(block);
+      caches = true;
+      while (!stop) usleep(1000);
+    });
+    while (!caches) usleep(1000);
+    grown_by_handler = 32 * kMiB;
+    const pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    grown_by_handler = 0;
+    EXPECT_EQ(pid, waitpid(pid, nullptr, 0));
+    EXPECT_NE(nullptr, from_handler);
+    const std::uint64_t cached = HeapStats().bytes_cached;
+    EXPECT_GT(cached, kMiB);
+    api::Free(api::Malloc(320));  // a span has it, and the heap does not grow
+    EXPECT_LT(HeapStats().bytes_cached, cached / 2);
+    api::Free(from_handler);
+    stop = true;
+  });
+}
+#endif
 
 #ifndef HZ_TEST_DIRECT
 // Three threads that may wait for each other in a circle: one forks, and the C library locks its list of

@@ -4,9 +4,6 @@
 // before limit_soft is passed, what caches hold serves others. Every test runs in a process of its own, which
 // has the setting.
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -196,42 +193,6 @@ TEST(LimitSoft, RefusesNothing) {
       }
     });
     ExpectNothingLost();
-  });
-}
-
-// Registered before the heap's hooks, so that it runs while the heap's are at work.
-std::size_t grown_by_handler = 0;
-void* from_handler = nullptr;
-void GrowInHandler() {
-  if (grown_by_handler != 0) from_handler = api::Malloc(grown_by_handler);
-}
-__attribute__((constructor(101))) void RegisterEarly() { pthread_atfork(&GrowInHandler, nullptr, nullptr); }
-
-// A fork handler cannot take caches back itself, but what it owes is not forgotten.
-TEST(LimitSoft, AForkThatPassesItLeavesTheRecallToLaterCalls) {
-  if (PurgesPromptly()) GTEST_SKIP() << "nothing much is cached";
-  InProcessWith({{"HZ_LIMIT_SOFT", "24M"}, {"HZ_RETAIN", "1000"}, {"HZ_THREAD_CACHE", "64M"}}, [] {
-    std::atomic<bool> caches{false}, stop{false};
-    const Thread idle([&] {
-      std::vector<void*> blocks(5000, nullptr);
-      for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = api::Malloc(64 + i % 60 * 64);
-      for (void* block : blocks) api::Free(block);
-      caches = true;
-      while (!stop) usleep(1000);
-    });
-    while (!caches) usleep(1000);
-    grown_by_handler = 32 * kMiB;
-    const pid_t pid = fork();
-    if (pid == 0) _exit(0);
-    grown_by_handler = 0;
-    EXPECT_EQ(pid, waitpid(pid, nullptr, 0));
-    EXPECT_NE(nullptr, from_handler);
-    const std::uint64_t cached = HeapStats().bytes_cached;
-    EXPECT_GT(cached, kMiB);
-    api::Free(api::Malloc(320));  // a span has it, and the heap does not grow
-    EXPECT_LT(HeapStats().bytes_cached, cached / 2);
-    api::Free(from_handler);
-    stop = true;
   });
 }
 
