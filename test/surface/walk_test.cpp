@@ -8,13 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <latch>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "hakozuna/hakozuna.hpp"
+#include "support/barrier.hpp"
 #include "support/capture.hpp"
 #include "support/line.hpp"
 #include "support/sanitizers.hpp"
@@ -108,7 +108,7 @@ TEST_F(Walk, VisitsEachLiveBlockOnce) {
 TEST_F(Walk, WhatThreadsCacheIsNotVisited) {
   if (hz_test::kThreadSanitizer) GTEST_SKIP() << "not without a barrier on all threads";
   constexpr unsigned kThreads = 3, kBlocks = 400;
-  std::latch idle(kThreads + 1), done(1);
+  hz_test::Barrier idle(kThreads + 1), done(kThreads + 1);
   std::vector<void*> shared(kThreads);
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < kThreads; ++i) {
@@ -117,14 +117,14 @@ TEST_F(Walk, WhatThreadsCacheIsNotVisited) {
       for (unsigned k = 0; k < kBlocks; ++k) own.push_back(hz_malloc(16 + k % 64 * 8));
       shared[i] = hz_malloc(100);
       for (void* const block : own) hz_free(block);
-      idle.count_down();
-      done.wait();
+      idle.Wait();
+      done.Wait();
     });
   }
-  idle.arrive_and_wait();
+  idle.Wait();
   for (void* const block : shared) Keep(block, 100);
   ExpectExactly();
-  done.count_down();
+  done.Wait();
   for (std::thread& thread : threads) thread.join();
   ExpectExactly();
   FreeAll();
