@@ -135,6 +135,7 @@ CodeMappings::~CodeMappings() = default;
 const char* CodeMappings::next(std::size_t&) { return nullptr; }
 
 void settle_this_thread(const char* name) { pthread_setname_np(name); }
+bool has_one_thread() { return pthread_is_threaded_np() == 0; }
 bool may_have_threads() { return pthread_is_threaded_np() != 0; }
 
 void wait_on(const std::uint32_t* word, std::uint32_t while_value) { wait(word, while_value, 0); }

@@ -50,6 +50,11 @@ bool may_have_threads() {
   const unsigned link = next_link.load(std::memory_order_relaxed);
   return link != 0 && !is_own_address(link);
 }
+bool has_one_thread() {
+  if (&__libc_single_threaded != nullptr) return __libc_single_threaded != 0;
+  const unsigned link = next_link.load(std::memory_order_relaxed);
+  return link != 0 && is_own_address(link);
+}
 
 bool lock_streams() {
   const bool there =

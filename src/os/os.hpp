@@ -5,6 +5,7 @@
 // point of cancellation, and every one leaves errno as it found it. Sizes are bytes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,6 +41,15 @@ bool unmap(void* at, std::size_t bytes);
 // A page of zeroes that reads as zeroes again in a child process, however that was made; nullptr if there is
 // none (Linux before 4.14).
 void* map_wiped_on_fork();
+// What is one process's alone. The heap moves it to such a page when it opens: then all of it is zero in a
+// child, which writes to no other page for it.
+struct OfProcess {
+  std::atomic<std::uint32_t> heap{0};    // heap/process/fork.hpp
+  std::atomic<std::uint32_t> random{0};  // random.cpp
+  std::atomic<std::uint64_t> noted{0};   // its number: note_process()
+};
+inline constinit OfProcess before_the_heap;
+inline constinit std::atomic<OfProcess*> of_process{&before_the_heap};
 // Pages go back; reads as zero afterwards. Of tables others may read meanwhile, and find zero or what was
 // there.
 bool purge(void* at, std::size_t bytes, Use use = Use::kBlocks);
@@ -65,7 +75,8 @@ unsigned usable_cpus();  // that the process (its first thread) may run on, 0 if
 // Random bytes of the process's own generator, which cannot be foreseen from any that were seen (random.cpp).
 void random_bytes(void* out, std::size_t bytes);
 std::uint64_t random_word();
-void renew_random();  // in the child of a fork: its numbers are not those of its parent, or of another child
+// In the child of a fork: the next bytes are not those of its parent, or of another child.
+void renew_random();
 // Fills the place from the system's generator; from the clock and what else differs between processes where
 // that has none yet.
 void system_random(void* out, std::size_t bytes);
@@ -278,6 +289,7 @@ void note_process();      // The calling process owns the memory: at the heap's 
 bool is_noted_process();  // False in a child that shares the memory of the noted process. A system call.
 bool may_have_threads();  // the process had one beside its first; false also where the C library does not
                           // tell
+bool has_one_thread();    // the calling one; false also where the C library does not tell
 // Every other running thread passes a full memory barrier between this call and its return. Returns false if
 // the system has none, or if prepare_barrier() was not called: then there is no system call.
 void prepare_barrier();  // a system call; children of a fork need it no more

@@ -21,8 +21,6 @@ constinit volatile std::atomic<bool> loaded{false};
 constexpr int kFirstOfAll = 101;
 __attribute__((constructor(kFirstOfAll))) void now_loaded() { loaded.store(true, std::memory_order_relaxed); }
 
-constinit std::atomic<std::uint64_t> noted_process{0};
-
 void* begin(void* what) {
   const auto* const thread = static_cast<const OwnThread*>(what);
   settle_this_thread(thread->name);
@@ -50,8 +48,13 @@ int create(const OwnThread& what, std::size_t stack_bytes) {
 
 }  // namespace
 
-void note_process() { noted_process.store(process_id(), std::memory_order_relaxed); }
-bool is_noted_process() { return noted_process.load(std::memory_order_relaxed) == process_id(); }
+// Relaxed: see os.hpp for the order of calls.
+void note_process() {
+  of_process.load(std::memory_order_relaxed)->noted.store(process_id(), std::memory_order_relaxed);
+}
+bool is_noted_process() {
+  return of_process.load(std::memory_order_relaxed)->noted.load(std::memory_order_relaxed) == process_id();
+}
 
 bool start_thread(const OwnThread& thread) {
   if (!loaded.load(std::memory_order_relaxed) || !is_noted_process()) return false;

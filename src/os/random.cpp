@@ -24,9 +24,12 @@ struct Key {
   Row rows[2];
 };
 constinit Key key{};
-enum State : unsigned { kUnkeyed, kBeingKeyed, kKeyed };
-constinit std::atomic<unsigned> state{kUnkeyed};
+constinit bool has_key = false;  // perhaps of the process that this one is a fork of
+enum State : std::uint32_t { kUnkeyed, kBeingKeyed, kKeyed };
 constinit std::atomic<std::uint64_t> next_block{0};
+
+// Of the key: it is this process's.
+std::atomic<std::uint32_t>& state() { return of_process.load(std::memory_order_acquire)->random; }
 
 template <int kBits>
 HZ_INLINE Row rotated(Row row) {
@@ -59,22 +62,33 @@ void compute_block(std::uint64_t number, std::uint64_t nonce, Row (&out)[4]) {
   for (int i = 0; i < 4; ++i) out[i] += start[i];
 }
 
-// Returns false while another thread, or the one that a signal handler interrupted, fetches the key.
-HZ_SLOW bool fetch_key() {
-  unsigned expected = kUnkeyed;
+// A child's, of its parent's. No system call: a program may have forbidden itself to ask.
+void derive_key() {
+  const std::uint64_t child =
+      of_process.load(std::memory_order_acquire)->noted.load(std::memory_order_relaxed) << 32 ^
+      microseconds();
+  Row block[4];
+  compute_block(next_block.fetch_add(1, std::memory_order_relaxed), child | 1, block);
+  key = {{block[0], block[1]}};
+}
+
+// Returns false while another thread, or the one that a signal handler interrupted, makes the key.
+HZ_SLOW bool make_key() {
+  std::uint32_t expected = kUnkeyed;
   // Acquire: pairs with the release below.
-  if (!state.compare_exchange_strong(expected, kBeingKeyed, std::memory_order_acquire))
+  if (!state().compare_exchange_strong(expected, kBeingKeyed, std::memory_order_acquire))
     return expected == kKeyed;
-  system_random(&key, sizeof key);
-  state.store(kKeyed, std::memory_order_release);  // a thread that sees that sees the key
+  has_key ? derive_key() : system_random(&key, sizeof key);
+  has_key = true;
+  state().store(kKeyed, std::memory_order_release);  // a thread that sees that sees the key
   return true;
 }
 
 }  // namespace
 
 void random_bytes(void* out, std::size_t bytes) {
-  // Acquire: pairs with fetch_key().
-  if (state.load(std::memory_order_acquire) != kKeyed && !fetch_key()) return system_random(out, bytes);
+  // Acquire: pairs with make_key().
+  if (state().load(std::memory_order_acquire) != kKeyed && !make_key()) return system_random(out, bytes);
   auto* to = static_cast<unsigned char*>(out);
   // Relaxed: a block needs only a number that no other one has.
   std::uint64_t number = next_block.fetch_add((bytes + kBlock - 1) / kBlock, std::memory_order_relaxed);
@@ -92,14 +106,9 @@ std::uint64_t random_word() {
   return word;
 }
 
+// Relaxed: this process has one thread, or the others wait. Zero already where the system made it so.
 void renew_random() {
-  // Relaxed: this process has one thread, or the others wait.
-  if (state.load(std::memory_order_relaxed) != kKeyed)
-    return state.store(kUnkeyed, std::memory_order_relaxed);
-  const std::uint64_t child = process_id() << 32 ^ microseconds();
-  Row block[4];
-  compute_block(next_block.fetch_add(1, std::memory_order_relaxed), child | 1, block);
-  key = {{block[0], block[1]}};
+  if (state().load(std::memory_order_relaxed) != kUnkeyed) state().store(kUnkeyed, std::memory_order_relaxed);
 }
 
 }  // namespace hz::os

@@ -72,6 +72,7 @@ bool start_thread(const OwnThread& thread) {
 
 void note_process() {}
 bool is_noted_process() { return true; }
+bool has_one_thread() { return false; }
 bool may_have_threads() { return false; }
 
 void prepare_barrier() {}

@@ -144,7 +144,9 @@ struct Learned : Rules {
   }
 
   // In the child of a fork: the thread that was at it does not exist.
-  static void begin_process() { taken.store(false, std::memory_order_relaxed); }
+  static void begin_process() {
+    if (taken.load(std::memory_order_relaxed)) taken.store(false, std::memory_order_relaxed);
+  }
 
   static const SizeWatch& watched() { return watch; }
   static Decisions decisions() {

@@ -47,7 +47,8 @@ struct Forks {
   // holds. A signal handler that forks may have interrupted it anywhere: a thread that is inside, has a lock
   // or forks may hold any of them, and no other thread could release that. Then the child is as if no hook
   // were called for it. While a fork waits for locks, or releases them, its thread is inside: it has some of
-  // them.
+  // them. The only thread of a process needs no lock, and leaves all pages as they are: each one that it
+  // wrote to would be copied for the child.
   static void on_fork() {
     typename S::Local& mine = S::tls();
     if (HZ_UNLIKELY(is_inside(mine) || mine.forking)) {
@@ -57,6 +58,7 @@ struct Forks {
     }
     for (;;) {
       notice_process();  // in a child, a lost thread may hold any of the locks
+      if (HZ_LIKELY(is_alone())) return;
       const bool streams = os::lock_streams();
       ++mine.inside;
       seen_by_handlers();
@@ -68,6 +70,9 @@ struct Forks {
       if (streams) os::unlock_streams();
       os::let_others_wake();
     }
+  }
+  static bool is_alone() {
+    return os::has_one_thread() && S::global.thread_count.load(std::memory_order_relaxed) <= 1;
   }
   static void seen_by_handlers() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static bool is_inside(const typename S::Local& mine) {
@@ -99,6 +104,7 @@ struct Forks {
   }
   static void after_fork() {
     if (was_unhooked()) return leave_streams();
+    if (!S::tls().forking) return;
     const bool streams = has_streams;
     release_all();
     if (streams) os::unlock_streams();
@@ -131,11 +137,21 @@ struct Forks {
     os::unlock_streams();
   }
   static void in_child() {
-    if (was_unhooked()) return hide();
     typename S::Global& g = S::global;
+    const bool was_alone = !S::tls().forking;
+    if (was_unhooked()) return hide();
+    // A hook that ran before this one allocated: cut_off() has made this process's heap.
+    if (was_alone && HZ_UNLIKELY(os::is_noted_process())) return;
+    // A hook of another library has started a thread: before the fork, where it may have had any lock, or
+    // after it, where it must not come first and take this thread's state for a lost one's.
+    if (was_alone && HZ_UNLIKELY(!is_alone())) {
+      process_word().store(kAnotherProcess, std::memory_order_relaxed);  // where nothing wipes it
+      return cut_off();
+    }
     // A lock that is also taken without a thread's, by those who leave nothing half done.
     Line::Source::free_locks(g.source);
     begin_process(g);
+    if (HZ_LIKELY(was_alone)) return;
     if (has_streams) os::renew_streams();
     release_all();
     const Hold hold(g.threads_lock);

@@ -42,16 +42,17 @@ struct Start {
     options.read();
     os::prefer_huge_pages(options.huge_pages);
     os::name_mappings(options.name_mappings);
+    if (void* page = os::map_wiped_on_fork()) {
+      auto* const own = ::new (page) os::OfProcess;
+      own->heap.store(S::kThisProcess, std::memory_order_relaxed);
+      os::of_process.store(own, std::memory_order_release);    // pairs with its readers
+      g.process.store(&own->heap, std::memory_order_release);  // pairs with Forks::process_word()
+    }
     MitigationOf<Line>::open();
     Extensions::open(options.rates(), Line::kName);
     os::Lock::know_processors(os::usable_cpus());
     os::note_process();
     if (options.background) os::prepare_barrier();
-    if (void* page = os::map_wiped_on_fork()) {
-      auto* const word = static_cast<std::atomic<std::uint32_t>*>(page);
-      word->store(S::kThisProcess, std::memory_order_relaxed);
-      g.process.store(word, std::memory_order_release);  // pairs with Forks::process_word()
-    }
     if (!Tables<Line>::open(g)) return false;
     Threads<Line>::join_nobodys(S::shared);
     Threads<Line>::join_nobodys(S::purger_state);

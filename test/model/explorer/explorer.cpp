@@ -716,6 +716,7 @@ void random_bytes(void* out, std::size_t bytes) {
 }
 bool create_exit_hook(void (*)(void*), unsigned*) { return true; }
 void renew_random() {}
+bool has_one_thread() { return seems_alone; }
 bool is_mapped(void* at, std::size_t) {
   for (const auto& [begin, end] : unmapped)
     if (begin <= reinterpret_cast<std::uintptr_t>(at) && reinterpret_cast<std::uintptr_t>(at) < end)

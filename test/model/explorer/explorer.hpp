@@ -56,6 +56,7 @@ void others_may_run();
 // What os::random_word() answers: at the begin of each execution the same.
 inline constexpr std::uint64_t kDrawn = 0x9E3779B97F4A7C15U;
 inline std::uint64_t drawn = kDrawn;
+inline bool seems_alone = false;  // what os::has_one_thread() answers
 // From here on the calling thread may end before any of its steps, as one that a fork left behind.
 void may_be_cut_off();
 // In this execution no barrier on all threads is to be had.

@@ -40,6 +40,7 @@ namespace os {
 __attribute__((weak)) bool arm_exit_hook(unsigned, void*) { return true; }
 void set_fork_hooks(void (*)(), void (*)(), void (*)()) {}
 __attribute__((weak)) void note_process() {}
+__attribute__((weak)) bool is_noted_process() { return false; }
 }  // namespace os
 
 }  // namespace hz
@@ -287,6 +288,33 @@ const Scenario child("fork.child", kShare, [](Execution& e) {
     expect(S::global.thread_count.load(std::memory_order_relaxed) == 1, "there is one thread in a child");
     use_all(lives);
     expect(outside() == 3, "what others held is lost to a child");
+  });
+});
+
+// A thread that begins after the hooks took no lock, because there was none, may be anywhere when the fork
+// comes. The child finds that out, and recovers.
+const Scenario joined("fork.joined", kShare, [](Execution& e) {
+  auto& lives = e.make_of<Lives>();
+  lives.born(0);
+  e.thread([&lives] {
+    seems_alone = true;
+    Forks::on_fork();
+    seems_alone = false;
+    lives.free(lives.slots[0]);
+    others_may_run();
+    go_on_in_a_child();
+    S::process.store(0, std::memory_order_relaxed);
+    Forks::in_child();
+    lives.allocate();
+    { const hz::os::Guarded looks(S::global.source.lock); }
+    Threads::collect_leftovers();
+    Lives::check_list();
+  });
+  e.thread([] {
+    const S::Crossing shared(S::shared);
+    others_may_run();
+    const hz::os::Guarded looks(S::global.source.lock);
+    others_may_run();
   });
 });
 

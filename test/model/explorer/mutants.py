@@ -286,6 +286,8 @@ mutant("fork-streams-stay", FORK, "fork.streams", ("    release_all();\n    if (
 mutant("child-source-locked", FORK, "fork.child", ("    Line::Source::free_locks(g.source);\n", ""))
 mutant("child-leaves-none", FORK, "fork.child", ("    leave_others_behind(g);\n", ""))
 mutant("child-leaves-itself", FORK, "fork.child", ("      if (t != S::tls().heap) leave_behind(g, *t);", "      leave_behind(g, *t);"))
+mutant("fork-joined-unseen", FORK, "fork.joined", ("was_alone && HZ_UNLIKELY(!is_alone())", "false"))
+mutant("fork-always-alone", FORK, "fork.child", ("return os::has_one_thread() && S", "return true; static_cast<void>(S"), ("memory_order_relaxed) <= 1;", "memory_order_relaxed));"))
 mutant("unseen-list-locked", FORK, "fork.unseen", ("    g.threads_lock.reset();\n", ""))
 mutant("unseen-own-locked", FORK, "fork.unseen", ("const bool held = t->lock.reset();", "const bool held = false;"))
 mutant("unseen-not-noticed", FORK, "fork.unseen", ("    cut_off();\n", ""))
