@@ -45,11 +45,22 @@ void* map_wiped_on_fork();
 // child, which writes to no other page for it.
 struct OfProcess {
   std::atomic<std::uint32_t> heap{0};    // heap/process/fork.hpp
+  std::atomic<bool> is_child{false};     // of a fork, with the heap of its parent
   std::atomic<std::uint32_t> random{0};  // random.cpp
   std::atomic<std::uint64_t> noted{0};   // its number: note_process()
 };
 inline constinit OfProcess before_the_heap;
 inline constinit std::atomic<OfProcess*> of_process{&before_the_heap};
+// Returns true in a process that has the heap of another one, which forked. Acquire: pairs with the heap's
+// start.
+inline bool is_forked() {
+  return of_process.load(std::memory_order_acquire)->is_child.load(std::memory_order_relaxed);
+}
+// Returns 0 in the first process, and in a child a number below `end` that hardly any parent of it has.
+inline unsigned process_number_below(unsigned end) {
+  const OfProcess& own = *of_process.load(std::memory_order_acquire);
+  return is_forked() ? static_cast<unsigned>(own.noted.load(std::memory_order_relaxed) % (end - 1)) + 1 : 0;
+}
 // Pages go back; reads as zero afterwards. Of tables others may read meanwhile, and find zero or what was
 // there.
 bool purge(void* at, std::size_t bytes, Use use = Use::kBlocks);

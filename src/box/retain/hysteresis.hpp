@@ -164,7 +164,9 @@ struct BasicHysteresis : Footprint {
     look(g, t);
   }
 
-  static void set_purger(Global& g, bool purger) { g.has_purger.store(purger, std::memory_order_relaxed); }
+  static void set_purger(Global& g, bool purger) {
+    if (has_purger(g) != purger) g.has_purger.store(purger, std::memory_order_relaxed);
+  }
   static bool has_purger(const Global& g) { return g.has_purger.load(std::memory_order_relaxed); }
   static void set(Global& g, const RetainSettings& s) {
     if (s.percent != 0) g.percent.store(s.percent, std::memory_order_relaxed);

@@ -210,7 +210,7 @@ struct Arena {
 
   static void free_locks(Global& g) {
     g.lock.reset();
-    g.book.leaving = 0;
+    if (g.book.leaving != 0) g.book.leaving = 0;
   }
   static void make_whole(Global& g) {
     g.book.leaving = 0;

@@ -109,7 +109,7 @@ struct Boundary {
     Halving<Line>::give_up_if_halved(t);
     Halving<Line>::sweep_if_due(t);
     if (!swap(t, bin)) make_room(t, bin);
-    Front::check(t.front, bin, S::global.forks != 0);
+    Front::check(t.front, bin, os::is_forked());
     if (Front::admit(t.front, bin, slot)) return Front::put(t.front, bin, slot);
     Front::turn_away(t.front, bin);
     Bundle bundle = Bundle::of(slot);  // this thread caches nothing of the class
@@ -142,7 +142,7 @@ struct Boundary {
   // take no more than they need, and the child of a fork does not, because slots of its parent's spans cost
   // copies of pages.
   static bool goes_on(Thread& t, Bin bin, bool comes) {
-    const bool shares = S::global.forks != 0 || S::global.thread_count.load(std::memory_order_relaxed) > 1;
+    const bool shares = S::global.thread_count.load(std::memory_order_relaxed) > 1 || os::is_forked();
     return !shares && Policy::goes_on(t.policy, bin, comes);
   }
 

@@ -33,7 +33,7 @@ struct SpanSupply {
   // written to stays out of circulation.
   static void* popped(Thread& t, Bin bin) { return popped(t.front, bin); }
   static void* popped(typename Front::PerThread& front, Bin bin) {
-    Front::check(front, bin, S::global.forks != 0);
+    Front::check(front, bin, os::is_forked());
     while (void* slot = Front::pop(front, bin)) {
       if (HZ_LIKELY(Guard::on_alloc(slot, bin))) return slot;
       Faults<Line>::note(Guard::fault_of_free(slot, bin), slot, bin);
@@ -79,7 +79,7 @@ struct SpanSupply {
   // lines with owners, a span that has slots of two costs each of them remote frees. In the child of a fork,
   // a slot between blocks of its parent costs a page that is copied.
   static bool keeps_apart(const Thread& t) {
-    if (S::global.forks != 0) return true;
+    if (os::is_forked()) return true;
     return Route::kOwned &&
            Retain::may_spread(t.retain, S::global.huge_bytes.load(std::memory_order_relaxed));
   }
@@ -97,8 +97,8 @@ struct SpanSupply {
   // Returns the number of the threads that prefer a span's slots from now on: those of an owner, or of a
   // processor. Those of a forked child, and none of its parent's.
   static unsigned span_owner(const Thread& t) {
-    const unsigned forks = S::global.forks % (~0U / Pool::kMostOwners);
-    return forks * Pool::kMostOwners + (Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners);
+    return os::process_number_below(~0U / Pool::kMostOwners) * Pool::kMostOwners +
+           (Route::kOwned ? t.owner : os::current_cpu() % kSpanOwners);
   }
 
   // Hands out the slots of one span: those that were free are in the bundle, those that were carved are not.

@@ -34,7 +34,7 @@ struct ExitCheck {
   static constexpr unsigned kPatience = 100;
   // Returns false in the child of a fork, and where this thread has locks already.
   static bool may_look() {
-    return Start<Line>::is_open() && S::global.forks == 0 && !FaultReport::is_ending() && !S::tls().forking &&
+    return Start<Line>::is_open() && !os::is_forked() && !FaultReport::is_ending() && !S::tls().forking &&
            S::tls().inside == 0;
   }
 

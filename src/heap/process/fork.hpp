@@ -152,6 +152,7 @@ struct Forks {
     Line::Source::free_locks(g.source);
     begin_process(g);
     if (HZ_LIKELY(was_alone)) return;
+    Extensions::in_child();
     if (has_streams) os::renew_streams();
     release_all();
     const Hold hold(g.threads_lock);
@@ -165,14 +166,13 @@ struct Forks {
   }
   static void begin_process(typename S::Global& g) {
     os::note_process();
-    g.purger.store(S::kNoPurger, std::memory_order_relaxed);
-    ++g.forks;
-    g.aided.store(false, std::memory_order_relaxed);
-    g.discarding.store(0, std::memory_order_relaxed);
+    os::of_process.load(std::memory_order_relaxed)->is_child.store(true, std::memory_order_relaxed);
+    put(g.purger, S::kNoPurger);
+    put(g.aided, false);
+    put(g.discarding, 0U);
     Line::Retain::set_purger(g.retain, false);
     Line::Policy::begin_process();
     Control::begin_process();
-    Extensions::in_child();
     renew_random();
     if (Thread* const own = S::tls().heap; own != nullptr && own->local.peek() != nullptr) {
       Line::Front::cut_off(own->front);
@@ -181,8 +181,15 @@ struct Forks {
     // Release: pairs with cut_off().
     process_word().store(kThisProcess, std::memory_order_release);
   }
+  // Writes only what changes: the first store to a page copies it.
+  template <class T>
+  static void put(std::atomic<T>& word, T value) {
+    if (word.load(std::memory_order_relaxed) != value) word.store(value, std::memory_order_relaxed);
+  }
   static void renew_random() {
     os::renew_random();
+    // The parent's key does not stay where an attacker may read it.
+    if constexpr (FrontOfQuarantine<typename Line::Front>) os::random_word();
     renew_random(S::shared);
     if (S::tls().heap != nullptr) renew_random(*S::tls().heap);
   }
@@ -243,6 +250,7 @@ struct Forks {
         leave_behind(g, *t);
       }
     }
+    Extensions::in_child();
     begin_process(g);
   }
   // Makes this thread's state usable after a fork interrupted a change of it: by the purger, or by the thread

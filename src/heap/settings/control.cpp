@@ -160,8 +160,7 @@ bool Control::start() {
   return false;
 }
 
-void Control::begin_process() {
-  if (state.load(std::memory_order_relaxed) == kNone) return;
+void Control::begin_again() {
   file_lock.reset();
   state.store(kMissing, std::memory_order_relaxed);
 }

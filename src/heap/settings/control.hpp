@@ -55,13 +55,16 @@ struct Control {
   HZ_INLINE static bool is_missing() { return state.load(std::memory_order_relaxed) == kMissing; }
   HZ_COLD static bool start();
   // In the child of a fork, which has none of our threads.
-  static void begin_process();
+  HZ_INLINE static void begin_process() {
+    if (HZ_UNLIKELY(state.load(std::memory_order_relaxed) != kNone)) begin_again();
+  }
 
  private:
   static constexpr std::uint32_t kNone = 0, kMissing = 1, kStarts = 2, kRuns = 3, kEnded = 4;
   static constexpr unsigned kTick = 1000;  // milliseconds, from one look to the next
   static const os::OwnThread kKeeper, kServer;
 
+  static void begin_again();
   static void keep();
   static void run();
   static const std::uint32_t* word() { return reinterpret_cast<const std::uint32_t*>(&state); }

@@ -220,7 +220,6 @@ struct State {
     std::atomic<std::size_t> thread_budget{0};   // what the user said; 0: nothing
     unsigned exit_key = 0;
     std::atomic<ExitKey> has_exit_key{ExitKey::kNotAsked};
-    unsigned forks = 0;  // between this process and the first one that had the heap
     // What is not kThisProcess for a child that no fork hook was called for: see Forks::cut_off.
     std::atomic<std::atomic<std::uint32_t>*> process{&always};
     unsigned spares = 0;  // length of `spare`

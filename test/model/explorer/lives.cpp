@@ -32,7 +32,7 @@ struct Quotas<hz_test::explorer::Heirs> {
 };
 
 // Of these a child asks that they begin; what they do then is not explored.
-__attribute__((weak)) void Control::begin_process() {}
+__attribute__((weak)) void Control::begin_again() {}
 __attribute__((weak)) void HeapProfile::in_child() {}
 __attribute__((weak)) void GuardedPool::in_child() {}
 

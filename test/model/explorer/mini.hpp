@@ -144,7 +144,6 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     std::atomic<bool> counting{false}, fork_hooked{true}, aided{false};
     unsigned exit_key = 0, spares = 0;
     std::atomic<ExitKey> has_exit_key{ExitKey::kThere};
-    unsigned forks = 0;
     std::atomic<std::atomic<std::uint32_t>*> process{nullptr};
     std::atomic<std::uint32_t> purger{0};
   };
@@ -173,6 +172,7 @@ struct State<hz_test::explorer::Mini<Of, F, E>> {
     }
     ::new (&global) Global;
     ::new (&shelves) Shelves;
+    ::new (&os::before_the_heap) os::OfProcess;
     process.store(kThisProcess, std::memory_order_relaxed);
     global.process.store(&process, std::memory_order_relaxed);
     global.owners.rows_.reach(0);
