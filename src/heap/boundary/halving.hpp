@@ -24,11 +24,14 @@ struct Halving {
 
   // Returns the thread's cache to its spans if its live bytes have halved since that happened last, so that
   // the last block that is freed leaves little behind. Only where no purger can do it (there is none, or no
-  // barrier on all threads), and only while much is cached or free in spans.
+  // barrier on all threads), only while much is cached or free in spans, and not in a process that was always
+  // small. There a thread that frees for others sees no live bytes, and would empty its cache at each flush.
   // Lock: the caller holds the thread's lock. Called at each crossing of a free.
   static bool give_up_if_halved(Thread& t) {
     if (HZ_LIKELY(has_help())) return false;
     const std::size_t live = noted(t);
+    // Its caches are not bounded by its live bytes either (Capacities::is_bounded).
+    if (Retain::was_always_small(S::global.retain)) return false;
     const bool has_halved = live <= t.level / 2;
     if (!has_halved && !t.shrinks) return false;
     t.shrinks =
