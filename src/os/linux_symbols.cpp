@@ -81,6 +81,7 @@ class Image {
     std::uint32_t hash = 5381;
     for (const char* c = name; *c != 0; ++c) hash = hash * 33 + static_cast<unsigned char>(*c);
     const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], filter_words = gnu_hash_[2];
+    if (buckets == 0) return {};  // the library has no symbols
     const std::uint32_t* const bucket = gnu_hash_ + 4 + filter_words * (sizeof(ElfW(Addr)) / 4);
     const std::uint32_t* const chain = bucket + buckets;
     for (std::uint32_t number = bucket[hash % buckets]; number >= first; ++number) {
