@@ -157,17 +157,17 @@ def _take(process: Process, layout: Layout) -> Picture:
     samples, sampled = reader.one("profile.samples"), reader.one("profile.sample_bytes")
     events = _events(reader, sums)
     outbox = sum(one.outbox_bytes for one in threads)
-    between = events.get("bytes_sent", 0) - events.get("bytes_collected", 0)
+    between = _difference(events, "bytes_sent", "bytes_collected")
     waiting = retain.get("retain.waiting", 0) + sums.get("thread.waiting", 0) + between + sums.get("nobodys_outbox", 0)
     cached = sums.get("cached_bytes", 0) + outbox
     counting = 1 if not boxes else reader.one("process.counting")
     live = max(out - cached - waiting, 0)
     if boxes and counting:
-        live = events.get("bytes_allocated", 0) - events.get("bytes_freed", 0)
+        live = _difference(events, "bytes_allocated", "bytes_freed")
     stats = {name: value for name, value in events.items() if name in _SHOWN}
     stats |= {
         "counting": counting,
-        "remote_waiting": stats.get("remote_sent", 0) - stats.get("remote_collected", 0),
+        "remote_waiting": _difference(events, "remote_sent", "remote_collected"),
         "bytes_held": out,
         "bytes_live": live,
         "bytes_cached": cached + waiting,
@@ -236,6 +236,11 @@ def _limit(reader: _Reader, name: str) -> int | None:
 def _events(reader: _Reader, sums: dict[str, int]) -> dict[str, int]:
     names = [name for name in reader.layout.words if name.startswith("event.")]
     return {name.removeprefix("event."): sums[name] if name in sums else reader.one(name) for name in names}
+
+
+def _difference(events: dict[str, int], more: str, less: str) -> int:
+    """Returns 0 where it would be less, as hz_stats does: threads are read one after the other, and go on meanwhile."""
+    return max(events.get(more, 0) - events.get(less, 0), 0)
 
 
 def _metadata(reader: _Reader) -> int:

@@ -133,6 +133,23 @@ def test_a_busy_process_can_be_looked_into(hold: Holders) -> None:
         text.render(one)
 
 
+@pytest.mark.parametrize("line", ["hakozuna", "hz4"])
+def test_no_figure_is_negative_while_threads_go_on(line: str, hold: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that frees is read after the one that allocated: its count has blocks that the other's lacks."""
+    held = hold(line, "rest", HZ_BACKGROUND="0", HZ_STATS="1", HZ_STATS_FILE="/dev/null")
+    read = picture._events
+
+    def later(reader: picture._Reader, sums: dict[str, int]) -> dict[str, int]:
+        events = read(reader, sums)
+        ahead = ("bytes_freed", "bytes_collected", "remote_collected")
+        return events | {name: events[name] + (1 << 40) for name in ahead if name in events}
+
+    monkeypatch.setattr(picture, "_events", later)
+    (one,) = picture.look(held.pid)
+    assert "bytes_live" in one.stats
+    assert {name: value for name, value in one.stats.items() if value < 0} == {}
+
+
 def test_forms(hold: Holders) -> None:
     held = hold("hakozuna")
     answer = hz("stat", str(held.pid))
