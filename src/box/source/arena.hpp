@@ -260,6 +260,8 @@ struct Arena {
           if (HZ_UNLIKELY(run.purged != 0) && !g.plan.reserved()) purge_tail(run, least);
           return run;
         }
+      } else if (row != 0 && room == Room::kEnough && has_lost_holes(g, row, granules, pages)) {
+        continue;
       } else if (row != 0) {
         g.book.runs.leave(row);
       }
@@ -285,6 +287,14 @@ struct Arena {
   static bool is_mapped(Global& g, std::uint32_t row, std::size_t granules, unsigned pages) {
     return HZ_LIKELY(!g.holes.exist()) ||
            g.holes.fill(g.plan, g.book.runs, row, granules, pages) == AddressPlan::Growth::kDone;
+  }
+
+  // Returns true if others mapped memory in holes of the first part of a free run. That part then counts as
+  // in use, without a user, so that no later call finds it again.
+  HZ_COLD static bool has_lost_holes(Global& g, std::uint32_t row, std::size_t granules, unsigned pages) {
+    if (g.holes.fill(g.plan, g.book.runs, row, granules, pages) != AddressPlan::Growth::kTaken) return false;
+    g.book.use(row, granules);
+    return true;
   }
 
   using Room = MemoryLimits::Room;
