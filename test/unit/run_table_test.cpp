@@ -125,7 +125,7 @@ class RunTableTest : public ::testing::Test {
         for (std::uint32_t i = last; i > last - table_->rows[last].head; --i)
           ASSERT_EQ(Colour::kClean, rows_[i]) << i << " of " << row;
       }
-      ASSERT_LT(length, table_->lacking);
+      ASSERT_LT(length, table_->lacking.length);
       (dirty != 0 ? dirty_runs : clean_runs).insert(row);
       row += length;
     }
@@ -304,14 +304,32 @@ TEST_F(RunTableTest, WhatIsLackingIsSoughtOnce) {
   for (const std::uint32_t run : runs) Release(run, false);
   EXPECT_EQ(longer, table_->find(kLong, 1, 0)) << "behind more runs than a first search reads";
   EXPECT_EQ(0u, table_->find(kLong + 1, 1, 0));
-  EXPECT_EQ(kLong + 1, table_->lacking);
+  EXPECT_EQ(kLong + 1, table_->lacking.length);
   EXPECT_EQ(longer, table_->find(kLong, 1, 0));
   table_->use(longer, kLong);
   EXPECT_EQ(0u, table_->find(kLong, 1, 0));
-  EXPECT_EQ(kLong, table_->lacking);
+  EXPECT_EQ(kLong, table_->lacking.length);
   table_->give(longer, kLong, 0);
-  EXPECT_EQ(RunTable::kUnknown, table_->lacking);
+  EXPECT_LT(kLong, table_->lacking.length);
   EXPECT_EQ(longer, table_->find(kLong, 1, 0));
+}
+
+// A run that is long enough, but holds no multiple of the alignment, is not read again either.
+TEST_F(RunTableTest, AnAlignedPlaceThatIsLackingIsSoughtOnce) {
+  constexpr std::uint32_t kRows = 4, kAlignment = 4;
+  while (Acquire(1, 1, 0) % kAlignment != 0) continue;
+  const std::uint32_t run = Acquire(kRows, 1, 0);
+  const std::uint32_t behind = Acquire(3, 1, 0);
+  ASSERT_EQ(run + kRows, behind);
+  ASSERT_NE(0u, Acquire(1, 1, 0));
+  Release(run, false);
+  EXPECT_EQ(0u, table_->find(kRows, kAlignment, 0));
+  EXPECT_TRUE(table_->lacking_aligned.covers(kRows, 2 * kAlignment, 0));
+  EXPECT_FALSE(table_->lacking_aligned.covers(kRows, kAlignment / 2, 0));
+  EXPECT_FALSE(table_->lacking_aligned.covers(kRows, kAlignment, 1));
+  Release(behind, false);
+  EXPECT_FALSE(table_->lacking_aligned.covers(kRows, kAlignment, 0)) << "seven rows hold one";
+  EXPECT_EQ(run + 3, table_->find(kRows, kAlignment, 0));
 }
 
 // Of very long runs only the first rows are labelled: what others left in the rest is no answer.

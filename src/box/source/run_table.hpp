@@ -76,9 +76,20 @@ struct RunTable {
   Row* rows = nullptr;
   Lists dirty_runs, clean_runs;
   List spare_runs;
-  // No free run holds so many rows. A search that found none says so, until a run comes that does.
-  static constexpr std::uint32_t kUnknown = ~0U;
-  std::uint32_t lacking = kUnknown;
+  // No free run holds `length` rows at a multiple of `alignment`. A search that found none says so, until a
+  // run comes that does.
+  struct Lacking {
+    std::size_t length = ~std::size_t{0}, alignment = 1, bias = 0;
+
+    // Alignments are powers of two.
+    bool covers(std::size_t wanted, std::size_t multiple, std::size_t from) const {
+      return wanted >= length && multiple >= alignment && from == bias;
+    }
+    void added(std::uint32_t row, std::size_t run) {
+      if (run >= length && aligned(row, alignment, bias) + length <= row + run) *this = {};
+    }
+  };
+  Lacking lacking, lacking_aligned;
 
   void open(void* table) { rows = static_cast<Row*>(table); }
 
@@ -89,6 +100,10 @@ struct RunTable {
     return to - from;
   }
 
+  // Returns the first row from `row` on at a multiple of `alignment`, counted from `-bias`.
+  static std::size_t aligned(std::uint32_t row, std::size_t alignment, std::size_t bias) {
+    return align_up(row + bias, alignment) - bias;
+  }
   static unsigned list_of(std::size_t length) {
     if (length <= kExact) return static_cast<unsigned>(length) - 1;
     const unsigned b = log2_floor(length);
@@ -100,13 +115,14 @@ struct RunTable {
   // the last row will be used.
   std::uint32_t find(std::size_t length, std::size_t alignment, std::size_t bias,
                      unsigned pages = kAllPages) {
+    Lacking& note = alignment == 1 ? lacking : lacking_aligned;
+    if (note.covers(length, alignment, alignment == 1 ? 0 : bias)) return 0;
     if (alignment == 1) {
-      if (length >= lacking) return 0;
       if (const std::uint32_t row = find_fitting(length, pages)) return row;
     }
     if (const std::uint32_t row = find_among(length, alignment, bias, kRuns)) return row;
     const std::uint32_t row = find_among(length, alignment, bias, ~0U);
-    if (row == 0 && alignment == 1) lacking = static_cast<std::uint32_t>(length);
+    if (row == 0) note = {length, alignment, alignment == 1 ? 0 : bias};
     return row;
   }
 
@@ -243,7 +259,7 @@ struct RunTable {
   void lose_lists() {
     dirty_runs = clean_runs = {};
     spare_runs = {};
-    lacking = kUnknown;
+    lacking = lacking_aligned = {};
   }
   void lose(std::size_t row) {
     if (rows[row].state != State::kFree && rows[row].state != State::kSpare) return;
@@ -340,7 +356,8 @@ struct RunTable {
     rows[row].dirty = static_cast<std::uint32_t>(dirty);
     rows[row].head = clean.front;
     rows[row + length - 1].head = clean.back;
-    if (length >= lacking) lacking = kUnknown;
+    lacking.added(row, length);
+    lacking_aligned.added(row, length);
     Lists& lists = lists_for(row);
     link(lists.of[list_of(length)], row);
     lists.note(list_of(length));
@@ -375,7 +392,7 @@ struct RunTable {
       for (unsigned i = lists->from(list_of(length)); i != kLists; i = lists->from(i + 1)) {
         unsigned left = most;
         for (std::uint32_t row = lists->of[i].first; row != 0 && left != 0; row = rows[row].next, --left) {
-          const std::size_t start = align_up(row + bias, alignment) - bias;
+          const std::size_t start = aligned(row, alignment, bias);
           if (start + length > row + std::size_t{rows[row].length}) continue;
           return start == row ? row : split(row, start - row);
         }
