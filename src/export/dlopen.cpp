@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dlopen without RTLD_DEEPBIND. A plugin that is loaded with that flag looks into its own dependencies first,
-// so it takes malloc and free from the C library while the program takes them from us, and each frees blocks
-// of the other. With HZ_DEEPBIND=keep the flag stays: the plugin then sees its own versions of libraries, and
-// its malloc and free are the C library's. Also the moment at which a heap profile may find an interpreter
-// that the program has loaded. Called by programs in place of the C library's dlopen; costs two loads more
-// than that.
+// dlopen and dlmopen without RTLD_DEEPBIND. A plugin that is loaded with that flag looks into its own
+// dependencies first, so it takes malloc and free from the C library while the program takes them from us,
+// and each frees blocks of the other. With HZ_DEEPBIND=keep the flag stays: the plugin then sees its own
+// versions of libraries, and its malloc and free are the C library's. Also the moment at which a heap profile
+// may find an interpreter that the program has loaded. Called by programs in place of the C library's dlopen;
+// costs two loads more than that.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -16,7 +16,9 @@
 namespace {
 
 using Open = void* (*)(const char*, int);
+using OpenInNamespace = void* (*)(Lmid_t, const char*, int);
 constinit std::atomic<Open> known{nullptr};
+constinit std::atomic<OpenInNamespace> known_in_namespace{nullptr};
 constinit std::atomic<int> cleared{RTLD_DEEPBIND};  // flags that do not go on
 
 // Not by dlsym: a library that wraps it may call dlopen to find the C library's.
@@ -31,8 +33,22 @@ HZ_INLINE Open next_dlopen() {
   return HZ_LIKELY(open != nullptr) ? open : find_next();
 }
 
+HZ_COLD OpenInNamespace find_next_in_namespace() {
+  next_dlopen();  // reads the knob
+  const auto next = reinterpret_cast<OpenInNamespace>(hz::os::next_function("dlmopen"));
+  known_in_namespace.store(next, std::memory_order_relaxed);
+  return next;
+}
+HZ_INLINE OpenInNamespace next_dlmopen() {
+  const OpenInNamespace open = known_in_namespace.load(std::memory_order_relaxed);
+  return HZ_LIKELY(open != nullptr) ? open : find_next_in_namespace();
+}
+
 // While there is one thread, and nothing can be unloaded.
-__attribute__((constructor)) void at_load() { find_next(); }
+__attribute__((constructor)) void at_load() {
+  find_next();
+  find_next_in_namespace();
+}
 
 }  // namespace
 
@@ -44,4 +60,12 @@ HZ_EXPORT void* dlopen(const char* file, int flags) noexcept {
   if (next == nullptr) return nullptr;
   hz::ThisLibrary::before_load();
   return next(file, flags & ~cleared.load(std::memory_order_relaxed));
+}
+// The same for the namespace of the program. Libraries of another namespace do not share our heap, and keep
+// the flag.
+HZ_EXPORT void* dlmopen(Lmid_t space, const char* file, int flags) noexcept {
+  const OpenInNamespace next = next_dlmopen();
+  if (next == nullptr) return nullptr;
+  hz::ThisLibrary::before_load();
+  return next(space, file, space == LM_ID_BASE ? flags & ~cleared.load(std::memory_order_relaxed) : flags);
 }
