@@ -338,6 +338,7 @@ TYPED_TEST(SourceContract, AChildThatIsCutOffIsWhole) {
       [&] { TypeParam::resize(this->source_, held[7], 1); },
       [&] { run = this->Acquire(7, 4).at; },
       [&] { TypeParam::purge(this->source_, 0, kGranule); },
+      [&] { run = this->Acquire(600).at; },  // new addresses, and longer tables
   };
   for (const auto& change : changes) {
     ASSERT_EQ(0u, ForkAfterEachInstruction(change, in_child, steps)) << "change " << &change - changes;

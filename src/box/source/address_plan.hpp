@@ -21,6 +21,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "base/layout.hpp"
@@ -130,6 +131,13 @@ class AddressPlan {
     }
     if (s.top == s.begin && untouched(s)) --stretches_;
     return growth;
+  }
+
+  // In a child that a change was cut off in: undoes a mapping that is not recorded, for the child would find
+  // its place taken.
+  void make_whole() {
+    if (adding_ != 0 && !is_recorded(adding_from_ + adding_)) os::unmap(pointer(adding_from_), adding_);
+    adding_ = 0;
   }
 
   // Undoes open().
@@ -278,6 +286,7 @@ class AddressPlan {
     if (growth != Growth::kDone) return growth;
     if (i != tables_) keep_small(start, end_at(i, end));
     s.ready[i] = static_cast<std::uint32_t>(end);
+    recorded();
     return Growth::kDone;
   }
 
@@ -296,6 +305,7 @@ class AddressPlan {
   bool add_cover(std::uintptr_t to, os::Use use) {
     if (add(base_ + covered_table_, to, use) != Growth::kDone) return false;
     covered_table_ = to - base_;
+    recorded();
     keep_small(base_, to);
     return true;
   }
@@ -303,10 +313,28 @@ class AddressPlan {
   Growth add(std::uintptr_t from, std::uintptr_t to, os::Use use) {
     if (from >= to) return Growth::kDone;
     if (reserved_) return add_reserved(from, to - from);
+    adding_from_ = from;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    adding_ = to - from;
     const os::Placed placed = os::extend(pointer(from), to - from, use);
+    if (placed != os::Placed::kHere) recorded();
     return placed == os::Placed::kHere    ? Growth::kDone
            : placed == os::Placed::kTaken ? Growth::kTaken
                                           : Growth::kRefused;
+  }
+  // Returns true if a table or the arena ends there.
+  bool is_recorded(std::uintptr_t end) const {
+    if (base_ + covered_table_ == end) return true;
+    for (unsigned i = 0; i < stretches_; ++i)
+      for (unsigned table = 1; table <= tables_; ++table)
+        if (stretch_[i].ready[table] != 0 && end_at(table, stretch_[i].ready[table]) == end) return true;
+    return false;
+  }
+  // What add() mapped is in the plan, or was not mapped. A fork may come between any two stores of this
+  // thread.
+  void recorded() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    adding_ = 0;
   }
   // The system counts what is reserved; a limit is meant for what is used.
   Growth add_reserved(std::uintptr_t from, std::size_t bytes) {
@@ -329,6 +357,8 @@ class AddressPlan {
   std::size_t rows_ = 0;
   std::size_t covered_table_ = 0;         // bytes of the first table that can be read
   std::size_t committed_ = 0;             // of what is reserved
+  std::uintptr_t adding_from_ = 0;        // the mapping that add() is at, until it is recorded ...
+  std::size_t adding_ = 0;                // ... and its bytes; 0: there is none
   std::size_t wall_ = 0;                  // rows between stretches
   std::size_t avoid_ = 0, distance_ = 0;  // no stretch begins before; how far to skip the next time
   unsigned stretches_ = 0;

@@ -215,6 +215,7 @@ struct Arena {
   static void make_whole(Global& g) {
     g.book.leaving = 0;
     if (!g.lock.reset()) return;
+    g.plan.make_whole();
     g.book.dirty.store(0, std::memory_order_relaxed);
     g.book.runs.lose_lists();
     for_each_row(g, [&](std::size_t row) { g.book.runs.lose(row); });
