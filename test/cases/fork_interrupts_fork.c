@@ -6,6 +6,7 @@
 //
 // run: HZ_STATS=1 ends
 // run: HZ_STATS=1 returns
+// seconds: 60
 // alone
 #define _GNU_SOURCE
 #include <pthread.h>
