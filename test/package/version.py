@@ -12,13 +12,14 @@ SEMANTIC = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-[0-9A-Za-z.-
 # What is built from, and what runs; peers have versions of their own.
 PLACES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "hz", "include", "lab", "package", "src", "test/package")
 MADE = (".xml",)
+UNTRACKED = {"__pycache__", "build"}  # folders that tools leave behind
 DEMANDED = ("package/vcpkg/vcpkg.json",)  # files of PLACES whose format has no other way
 
 
 def files(source):
     for place in PLACES:
         found = [source / place] if (source / place).is_file() else sorted((source / place).rglob("*"))
-        yield from (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+        yield from (path for path in found if path.is_file() and not UNTRACKED & set(path.relative_to(source).parts))
 
 
 def statements(source, version):
